@@ -3,7 +3,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from dupre.store.fingerprints import Origin
 
 import dupre
 from dupre import InputError, Valuer, kernels
@@ -12,8 +11,10 @@ from dupre.predictor import gp
 from dupre.predictor.features import Features
 from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Warp
+from dupre.store.origin import Origin
 from dupre.training.engines import Local
 from dupre.valuation.infer import forecast
+from dupre.valuation.run import _run_key
 from dupre.valuation.stopping import evaluated
 from dupre.valuation.strategies import (
     Active,
@@ -24,7 +25,6 @@ from dupre.valuation.strategies import (
     active_batch,
     check_strategy,
 )
-from dupre.valuation.value import _run_key
 from owners_and_games import make_owners, smooth, value
 
 
