@@ -238,9 +238,9 @@ class Valuer:
                 f"{format_members(names)} already has the utility {_format(old)}, got "
                 f"{_format(new)}; record repeated trainings of a coalition together, as a list"
             )
+        self._count(names)  # first: a run that Ctrl-C stops in between records it again
         self._trainings[names] = numbers
         self._failures.pop(names, None)
-        self._count(names)
 
     def record_failure(self, members: Iterable[str], reason: str) -> None:
         """Record that a coalition cannot be evaluated: it is predicted, and not suggested again.
@@ -251,8 +251,8 @@ class Valuer:
         names = self._names(members)
         if names in self._trainings:
             raise InputError(f"{format_members(names)} has a utility already; it did not fail")
-        self._failures[names] = str(reason)
         self._count(names)
+        self._failures[names] = str(reason)
 
     def _count(self, names: Names) -> None:
         """Count a coalition that was evaluated; the state is made anew when it is asked for."""
