@@ -1,4 +1,5 @@
 import functools
+import importlib
 import threading
 from types import SimpleNamespace
 
@@ -15,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 
 import dupre
 from dupre import ModelUtility, Owners
-from dupre.store import origin as module
 from dupre.store.origin import of_owners
 from dupre.utility.describe import describe
 
@@ -201,8 +201,11 @@ def test_the_length_of_other_owners_labels_does_not_matter():
 @pytest.fixture
 def counted(monkeypatch):
     """Every time that all rows are fingerprinted."""
-    made, real = [], module.of_owners
-    monkeypatch.setattr(module, "of_owners", lambda owners: made.append(owners) or real(owners))
+    made = []
+    module = importlib.import_module("dupre.valuation.value")  # `dupre.value` is the function
+    monkeypatch.setattr(
+        module, "of_owners", lambda owners: made.append(owners) or of_owners(owners)
+    )
     return made
 
 
