@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
+import pandas as pd
 import pytest
 
 from dupre.cli import app
@@ -83,3 +84,17 @@ def start(*arguments, cwd):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     command = [COMMAND, *map(str, arguments)]
     return subprocess.Popen(command, cwd=cwd, env=environment(), start_new_session=True, **pipes)
+
+
+NO_FIGURES = ("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
+"""To save time, what pages of tests get in place of a figure."""
+
+SMALL = ("data.csv", "--owner", "owner", "--target", "y")
+
+
+def write_small(place, owners=("A", "B", "C"), **columns):
+    """A table of 60 rows for the options SMALL."""
+    table = pd.DataFrame({"owner": [*owners] * (60 // len(owners)), "x": range(60)})
+    table = table.assign(**{"y": [0, 1, 1, 0] * 15, **columns})
+    table.to_csv(place / "data.csv", index=False)
+    return table

@@ -303,6 +303,7 @@ def test_trainings_done_elsewhere(data):
     assert "New: 0. Known before: 6. In all: 6." in again.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("all_forms")  # as in the processes
 def test_stopped_killed_and_in_use_nothing_is_lost(data):
     talk = "print('a model that talks', file=sys.stderr, flush=True)"
@@ -352,6 +353,7 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     assert set(kept["finished"]) <= set(everything["finished"])
 
 
+@pytest.mark.slow
 def test_verbs_that_take_the_last_result_say_if_trainings_were_stored_since(data):
     run("value", *WINE, "--budget", 7, "--run", "run", cwd=data)
     asked = [("pay", "run", "--amount", 100), ("compare", "run", "Alba", "Etna")]
@@ -365,7 +367,14 @@ def test_verbs_that_take_the_last_result_say_if_trainings_were_stored_since(data
         assert "Note: trainings were stored after these values were computed; `dupre resume" in told
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("SIGINT", 130),
+        pytest.param("SIGTERM", 143, marks=pytest.mark.slow),
+        pytest.param("SIGHUP", 129, marks=pytest.mark.slow),
+    ],
+)
 def test_signals_end_a_run_with_what_is_finished_and_the_way_to_go_on(data, name, code):
     end = f"begun.append(1); len(begun) != 3 or os.kill(os.getpid(), signal.{name})"
     write_model(data / f"ending_{code}.py", end)
@@ -377,7 +386,10 @@ def test_signals_end_a_run_with_what_is_finished_and_the_way_to_go_on(data, name
     assert re.search(kept, done.stderr)
 
 
-@pytest.mark.parametrize(("module", "name"), [("typer", "SIGINT"), ("eager", "SIGTERM")])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("typer", "SIGINT"), pytest.param("eager", "SIGTERM", marks=pytest.mark.slow)],
+)
 def test_a_signal_during_an_import_that_swallows_exceptions_ends_the_command(data, module, name):
     (data / "first").mkdir()
     send = f"os.kill(os.getpid(), signal.{name})"
@@ -414,6 +426,7 @@ def test_a_failed_training_is_named_kept_and_can_be_skipped(data):
     assert "MemoryError" in (data / "run/report.html").read_text()
 
 
+@pytest.mark.slow
 def test_processes_and_repeats_and_rules_give_the_same_values(data):
     how = ("value", *WINE, "--budget", 6, "--repeats", 2, "--until", "±0.0001", "--time", "1h")
     one = run(*how, "--run", "one", cwd=data)
@@ -425,6 +438,7 @@ def test_processes_and_repeats_and_rules_give_the_same_values(data):
     assert until in one.stderr
 
 
+@pytest.mark.slow
 def test_no_trainings_are_offered_when_only_validation_rows_would_help(data):
     done = run("value", *WINE, "--model", "knn", "--holdout", "0.1", "--until", "±0.02", cwd=data)
     assert re.search(

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from commands import run
+from commands import SMALL, run, write_small
 from dupre.errors import InputError
 from dupre.result.valuation import Valuation
 from dupre.runs.external import check_within, parse_members, read_results
@@ -24,6 +24,20 @@ def test_results_may_hold_resampled_utilities(tmp_path):
         read_results(sheet, ("a", "b", "c"))
 
 
+@pytest.mark.parametrize("kind", ["xlsx", "tsv", "jsonl"])
+def test_results_may_come_from_a_spreadsheet_with_all_digits(tmp_path, kind):
+    frame = pd.DataFrame({"coalition": ['["a", "b"]'], "utility": [0.123456789012345]})
+    sheet = tmp_path / f"results.{kind}"
+    if kind == "xlsx":
+        frame.to_excel(sheet, index=False)
+    elif kind == "jsonl":
+        frame.to_json(sheet, orient="records", lines=True, double_precision=15)
+    else:
+        frame.to_csv(sheet, index=False, sep="\t")
+    (row,) = read_results(sheet, ("a", "b"))
+    assert (row.members, row.utilities) == (("a", "b"), {0: 0.123456789012345})
+
+
 def test_utilities_on_resamples_lie_within_the_bounds_too(tmp_path):
     sheet = tmp_path / "results.csv"
     sheet.write_text('coalition,utility,resampled\na,0.5,"[0.4, null, 907]"\n')
@@ -35,9 +49,8 @@ def test_utilities_on_resamples_lie_within_the_bounds_too(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_the_command_reads_what_a_frame_of_evaluations_writes_and_keeps_it(tmp_path, suffix):
-    table = pd.DataFrame({"owner": ["A", "B"] * 9, "x": range(18), "y": [0, 1, 1] * 6})
-    table.to_csv(tmp_path / "data.csv", index=False)
-    run("init", "data.csv", "--owner", "owner", "--target", "y", "--empty", 0, cwd=tmp_path)
+    write_small(tmp_path, ("A", "B"))
+    run("init", *SMALL, "--empty", 0, cwd=tmp_path)
     resampled = np.random.default_rng(0).random((3, 4))
     members = [("A",), ("B",), ("A", "B")]
     done = [
@@ -82,9 +95,8 @@ def test_the_column_repeat_numbers_trainings(tmp_path):
 
 
 def test_repeated_trainings_may_be_recorded_in_any_order_and_in_several_files(tmp_path):
-    table = pd.DataFrame({"owner": ["A", "B"] * 9, "x": range(18), "y": [0, 1, 1] * 6})
-    table.to_csv(tmp_path / "data.csv", index=False)
-    run("init", "data.csv", "--owner", "owner", "--target", "y", "--empty", 0, cwd=tmp_path)
+    write_small(tmp_path, ("A", "B"))
+    run("init", *SMALL, "--empty", 0, cwd=tmp_path)
     for name, rows in (("one", "A,0.2,1\nB,0.5,0"), ("two", "A,0.1,0"), ("three", "A,0.2,1")):
         (tmp_path / f"{name}.csv").write_text(f"coalition,utility,repeat\n{rows}\n")
         run("record", "dupre-data", f"{name}.csv", cwd=tmp_path)

@@ -1,37 +1,13 @@
 """What is said before anything is trained."""
 
 import re
-import sys
 
-import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
 
-import dupre.runs.prepare
-from dupre.notes import warnings
 from dupre.runs.plan import plan
-from dupre.spec import spec_of
-
-ROWS = 240
-
-
-def table(**columns):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=ROWS)
-    frame = pd.DataFrame({"x": x, "k": rng.choice(["n", "s"], ROWS)})
-    frame["day"] = pd.date_range("2024-01-01", periods=ROWS).astype(str)
-    frame["who"] = [f"site {i % 4}" for i in range(ROWS)]
-    return frame.assign(**{"y": x + rng.normal(size=ROWS) > 0, **columns})
-
-
-def prepare(frame, **settings):
-    frame.to_csv("t.csv", index=False)
-    return prepared(path="t.csv", **settings)
-
-
-def prepared(**settings):
-    return dupre.runs.prepare.prepare(spec_of(owner="who", target="y", **settings))
+from prepared_runs import ROWS, prepare, prepare_from, table
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +101,7 @@ def test_who_joins_and_who_leaves_is_named_and_so_are_sheets_not_read():
     with pd.ExcelWriter("t.xlsx") as book:
         for name in ("north", "south"):
             table().to_excel(book, sheet_name=name, index=False)
-    first, stated = (prepared(path="t.xlsx", sheet=sheet) for sheet in (None, "south"))
+    first, stated = (prepare_from(path="t.xlsx", sheet=sheet) for sheet in (None, "south"))
     assert "of 2 sheets in t.xlsx only 'north' is read, not 'south'" in plan(first, "run", 0)
     assert "sheet" not in plan(stated, "run", 0)
 
@@ -138,56 +114,8 @@ def test_what_a_directory_holds_besides_tables_is_named_unless_it_is_hidden(plac
         (place / "data" / name).write_text("x")
     told = "check       not read: 'README.md', 'export.dat', 'notes', 'sub/'. Directories inside"
     for path, some in (("data", 1), ("data/*", 1), ("data/*.csv", 0), ("data/**/*.csv", 0)):
-        said = plan(prepared(path=path), "run", 0)
+        said = plan(prepare_from(path=path), "run", 0)
         assert (said.count(told), said.count("not read")) == (some, some)
-
-
-SPY = """
-from sklearn.dummy import DummyClassifier
-from sklearn.pipeline import make_pipeline
-
-SEEN = set()
-
-class Spy(DummyClassifier):
-    def fit(self, X, y):
-        SEEN.add(tuple(X.columns) if hasattr(X, "columns") else X.shape[1])
-        return super().fit(X, y)
-
-    def predict(self, X):
-        SEEN.add(tuple(X.columns) if hasattr(X, "columns") else X.shape[1])
-        return super().predict(X)
-
-pipeline = make_pipeline(Spy())
-"""
-
-
-@pytest.mark.parametrize("validation", ["", "validation.csv"])
-@pytest.mark.parametrize("name", ["pipeline", "Spy"])
-def test_no_model_sees_a_column_that_is_dropped(place, name, validation):
-    (place / "spy_on_fit.py").write_text(SPY)
-    frame = table(z=table()["y"] * 7.5, same=1)
-    frame.to_csv("validation.csv", index=False)
-    how = {"model": f"spy_on_fit:{name}", "validation": validation, "drop": ("z", "day", "k")}
-    try:
-        run = prepare(frame, **how)
-        run.utility(("site 0", "site 2"))
-        (seen,) = sys.modules["spy_on_fit"].SEEN
-    finally:
-        cloudpickle.unregister_pickle_by_value(sys.modules.pop("spy_on_fit"))
-    assert seen == ("x", "same") if name == "pipeline" else seen == 1
-
-
-def test_copies_keep_the_same_rows_and_are_scored_once():
-    frame = table(day=np.arange(ROWS) % 7)
-    copy = frame[frame["who"] == "site 0"].assign(who="copy").sample(frac=1, random_state=0)
-    both = pd.concat([frame, copy], ignore_index=True)
-    both["note"] = [f"free text {i}" for i in range(len(both))]  # no model is given it
-    alone, run = prepare(frame), prepare(both)
-    first, second = map(run.owners.names.index, ("site 0", "copy"))
-    assert np.array_equal(run.owners.contents[first], run.owners.contents[second])
-    assert len(run.utility.y_val) == len(alone.utility.y_val) == 60
-    assert "copies of an owner, and not scored again: 15" in plan(run, "run", 0)
-    assert not warnings(run.notes)
 
 
 def test_a_plan_warns_of_a_single_validation_row_and_counts_it_as_one(place):

@@ -1,17 +1,15 @@
-import pandas as pd
 import pytest
 
-from commands import refuse, run
+from commands import NO_FIGURES, SMALL, refuse, run, write_small
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr(*NO_FIGURES)
     monkeypatch.chdir(tmp_path)
-    frame = pd.DataFrame({"owner": ["A", "B", "C"] * 20, "x": range(60), "z": [0.5, 1, 2] * 20})
-    frame["y"] = [0, 1, 1, 0] * 15
+    frame = write_small(tmp_path, z=[0.5, 1, 2] * 20)[["owner", "x", "z", "y"]]
     frame.to_csv("data.csv", index=False)
-    run("value", "data.csv", "--owner", "owner", "--target", "y", "--budget", 3)
+    run("value", *SMALL, "--budget", 3)
     return frame
 
 

@@ -1,18 +1,22 @@
 import numpy as np
 import pandas as pd
+import pytest
 
 import dupre.data.owners
-from commands import refuse, run
+from commands import NO_FIGURES, SMALL, refuse, run, write_small
 from dupre.cli.show import UNFINISHED
 from dupre.notes import Code, has
 from dupre.result.json import loads
 
 
+@pytest.fixture(autouse=True)
+def no_figures(monkeypatch):
+    monkeypatch.setattr(*NO_FIGURES)
+
+
 def test_caveats_about_recorded_trainings_stay_with_the_values(tmp_path):
-    owners = ["Bern", "bern", "Ulm"] * 10
-    table = pd.DataFrame({"owner": owners, "x": range(30), "y": [0, 1, 1, 0, 1] * 6})
-    table.to_csv(tmp_path / "data.csv", index=False)
-    run("init", "data.csv", "--owner", "owner", "--target", "y", "--empty", 0, cwd=tmp_path)
+    write_small(tmp_path, ("Bern", "bern", "Ulm"))
+    run("init", *SMALL, "--empty", 0, cwd=tmp_path)
     utilities = {"Bern": 0.5, "bern": 0.5, "Ulm": 0.6, "Bern,bern,Ulm": 0.8}
     done = pd.DataFrame({"coalition": utilities.keys(), "utility": utilities.values()})
     done.to_csv(tmp_path / "done.csv", index=False)
@@ -20,17 +24,15 @@ def test_caveats_about_recorded_trainings_stay_with_the_values(tmp_path):
     assert "Bern and bern look like one owner, and are taken for 2" in printed
 
 
-def test_bounds_that_utilities_contradict_are_refused_or_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
-    table = pd.DataFrame({"owner": ["A", "B", "C"] * 20, "x": range(60), "y": [0, 1, 1, 0] * 15})
-    table.to_csv(tmp_path / "data.csv", index=False)
-    how = ("value", "data.csv", "--owner", "owner", "--target", "y", "--budget", 3)
+def test_bounds_that_utilities_contradict_are_refused_or_named(tmp_path):
+    write_small(tmp_path)
+    how = ("value", *SMALL, "--budget", 3)
     for limits in (("--bounds", "0.9,1"), ("--empty", 2)):
         message = refuse(*how, *limits, cwd=tmp_path)
         assert "the utility of no data is " in message
         assert message.endswith("state another number by --empty\n")
         assert list(tmp_path.iterdir()) == [tmp_path / "data.csv"]
-    asked = ("init", *how[1:-2], "--empty", 0, "--bounds", "0.5,1")
+    asked = ("init", *SMALL, "--empty", 0, "--bounds", "0.5,1")
     assert "the utility of no data is 0, but" in refuse(*asked, cwd=tmp_path)
     run(*how, "--empty", 0.01, "--floor", 0.02, "--bounds", "0.02,0.03", cwd=tmp_path)
     for verb in (("show",), ("resume", "--budget", "+1")):
@@ -38,13 +40,11 @@ def test_bounds_that_utilities_contradict_are_refused_or_named(tmp_path, monkeyp
         assert "utilities lie outside the bounds 0.02 and 0.03, such as 0." in printed
 
 
-def test_a_resumed_run_digests_its_rows_once_for_the_job_and_once_for_the_values(
+def test_a_resumed_run_digests_its_rows_once_to_prepare_and_once_for_the_values(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
-    table = pd.DataFrame({"owner": ["A", "B", "C"] * 20, "x": range(60), "y": [0, 1, 1, 0] * 15})
-    table.to_csv(tmp_path / "data.csv", index=False)
-    run("value", "data.csv", "--owner", "owner", "--target", "y", "--budget", 3, cwd=tmp_path)
+    write_small(tmp_path)
+    run("value", *SMALL, "--budget", 3, cwd=tmp_path)
     digested, real = [], dupre.data.owners.digests_of_rows
     monkeypatch.setattr(
         dupre.data.owners, "digests_of_rows", lambda X, y: digested.append(len(y)) or real(X, y)
@@ -53,14 +53,10 @@ def test_a_resumed_run_digests_its_rows_once_for_the_job_and_once_for_the_values
     assert digested == [45, 45]
 
 
-def test_a_result_says_which_rows_are_held_out_if_they_are_no_file_of_their_own(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
-    table = pd.DataFrame({"owner": ["A", "B", "C"] * 20, "x": range(60), "y": [0, 1, 1, 0] * 15})
-    table.to_csv(tmp_path / "data.csv", index=False)
+def test_a_result_says_which_rows_are_held_out_if_they_are_no_file_of_their_own(tmp_path):
+    table = write_small(tmp_path)
     table.assign(x=table["x"] + 0.5).to_csv(tmp_path / "rows.csv", index=False)
-    asked = ["value", "data.csv", "--owner", "owner", "--target", "y", "--budget", 3]
+    asked = ["value", *SMALL, "--budget", 3]
     run(*asked, "--run", "held", cwd=tmp_path)
     run(*asked, "--validation", "rows.csv", "--run", "file", cwd=tmp_path)
     held, file = (
@@ -73,8 +69,7 @@ def test_a_result_says_which_rows_are_held_out_if_they_are_no_file_of_their_own(
     assert [has(v.notes, Code.ONE_SPLIT) for v in (held, file)] == [True, False]
 
 
-def test_values_from_the_store_say_the_same_of_their_trainings_as_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
+def test_values_from_the_store_say_the_same_of_their_trainings_as_the_run(tmp_path):
     (tmp_path / "own.py").write_text(
         "import warnings\n"
         "from sklearn.linear_model import SGDClassifier\n"
@@ -84,20 +79,8 @@ def test_values_from_the_store_say_the_same_of_their_trainings_as_the_run(tmp_pa
         "        return super().fit(X, y)\n"
     )
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"owner": ["A", "B", "C"] * 20, "x": rng.normal(size=60)})
-    table["y"] = rng.permutation([0, 1] * 30)
-    table.to_csv(tmp_path / "data.csv", index=False)
-    run(
-        "value",
-        "data.csv",
-        "--owner",
-        "owner",
-        "--target",
-        "y",
-        "--model",
-        "own.py:Own",
-        cwd=tmp_path,
-    )
+    write_small(tmp_path, x=rng.normal(size=60), y=rng.permutation([0, 1] * 30))
+    run("value", *SMALL, "--model", "own.py:Own", cwd=tmp_path)
     result = tmp_path / "dupre-data" / "result.json"
     (by_run,) = loads(result.read_text())
     result.unlink()
