@@ -17,7 +17,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 import dupre
-from commands import COMMAND, RUN_FILES, environment, refuse, run, start, write_model
+from commands import COMMAND, NO_FIGURES, RUN_FILES, environment, refuse, run, start, write_model
 from dupre.cli.signals import interrupt_on_signals
 from dupre.runs.run import ONE_SPLIT
 from faults import stored
@@ -57,7 +57,7 @@ def place(tmp_path_factory):
 def no_figures():
     """Pages of runs in this process have none: drawing them takes time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
+        patch.setattr(*NO_FIGURES)
         yield
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dupre
-from commands import RUN_FILES
+from commands import NO_FIGURES, RUN_FILES
 from dupre.runs.directory import RunDirectory, spreadsheet
 from dupre.spec import spec_of
 from owners_and_games import LoggedGame, make_owners
@@ -18,7 +18,7 @@ SPEC = spec_of(path="/d.csv", owner="owner", target="y")
 @pytest.fixture(autouse=True)
 def no_figures(monkeypatch):
     """Pages have none: drawing them takes time."""
-    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr(*NO_FIGURES)
 
 
 @pytest.fixture(scope="module")
