@@ -7,12 +7,15 @@ an import, which may have loaded another one.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 SWITCH_SECONDS = 5e-5
 """After this time a waiting thread asks for the interpreter; the default of Python is 0.005."""
@@ -36,6 +39,21 @@ def switch_quickly() -> Iterator[None]:
 def limit_threads(threads: int, *, user_api: str | None = None) -> Any:
     """A context in which the libraries that are loaded now use this many threads."""
     return _find_libraries(frozenset(sys.modules)).limit(limits=threads, user_api=user_api)
+
+
+def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that runs with one thread of BLAS.
+
+    More only slow down many products of small matrices. Their number would change the order of
+    additions too, and so the last digits.
+    """
+
+    @wraps(function)
+    def run(*given: P.args, **named: P.kwargs) -> R:
+        with limit_threads(1, user_api="blas"):
+            return function(*given, **named)
+
+    return run
 
 
 @lru_cache(maxsize=1)

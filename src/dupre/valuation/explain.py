@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dupre._types import Floats, Ints
+from dupre._types import Floats, Ints, Members
 from dupre.game import estimators
 from dupre.game.coalitions import to_names
 from dupre.game.semivalues import MOST_SIZES, group_sizes, joining
@@ -55,6 +55,19 @@ def evaluations_and_predictions(state: State) -> pd.DataFrame:
             "std": std,
         }
     )
+
+
+def predict_utilities(state: State, members: Members) -> pd.DataFrame:
+    """Utilities of any coalitions, (m, n), as evaluated or predicted: see `Valuer.predict`."""
+    mean, std = state.beliefs.predict(members)
+    known = state.utilities_at(members)
+    evaluated = ~np.isnan(known)
+    mean[evaluated], std[evaluated] = known[evaluated], 0.0
+    names = [to_names(row, state.question.owners.names) for row in members]
+    limits = state.beliefs.predictor.bounds
+    low, high = (np.clip(mean + side * Z95 * std, *limits) for side in (-1, 1))
+    columns = {"members": names, "utility": mean, "std": std, "low": low, "high": high}
+    return pd.DataFrame(columns | {"evaluated": evaluated})
 
 
 def _predict(state: State, index: Ints) -> tuple[Floats, Floats]:

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.linalg import solve_triangular
 
 from dupre._types import Floats, Ints
@@ -17,7 +18,7 @@ from dupre.game.draws import SampledValues
 from dupre.game.observed import Observed
 from dupre.predictor.calibration import diagnose, pooled_variance, widening
 from dupre.predictor.gp import Posterior
-from dupre.result.covariances import total_covariance
+from dupre.result.covariances import half_widths, total_covariance
 from dupre.result.records import (
     Z95,
     Duplicates,
@@ -26,21 +27,38 @@ from dupre.result.records import (
     Subsidy,
     TrainingNoise,
 )
+from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
 from dupre.valuation import explain, validation_rows
 from dupre.valuation.core_payments import least_core_payments
-from dupre.valuation.question import LeastCore
 from dupre.valuation.state import LEAST_CORRECTION, State
 from dupre.valuation.state_notes import decisive_trainings, notes_about
 
 
 def infer(state: State) -> Valuation:
     """The values and all that is said with them."""
+    state.require_utility()
     wanted = state.question.least_core
-    return _infer_values(state) if wanted is None else _infer_core(state, wanted)
+    if wanted is None:
+        return with_notes(_infer_values(state))
+    return with_notes(_infer_core(state, wanted.name, wanted.draws))
 
 
-def expected_covariances(state: State, picks: Ints, noise: Floats) -> list[Floats]:
+def forecast_widths(state: State, picks: Ints, now: Valuation) -> pd.DataFrame:
+    """Expected widths of the intervals once 0, 1, 2, ... picks are evaluated: `Valuer.forecast`."""
+    covariances = [now.covariance]
+    if picks.size:
+        parts, expected = (now.sampling, now.validation), _expect(state, picks, now.noise)
+        covariances += [total_covariance(covariance, *parts) for covariance in expected]
+    widths = np.array([half_widths(covariance) for covariance in covariances])
+    frame = pd.DataFrame(widths, columns=list(now.owners))
+    frame.insert(0, "widest", widths.max(axis=1))
+    first = state.observed.evaluated
+    frame.index = pd.RangeIndex(first, first + len(frame), name="evaluated")
+    return frame
+
+
+def _expect(state: State, picks: Ints, noise: Floats) -> list[Floats]:
     """Covariance of the values once the first 1, 2, ... picks are evaluated, sampling apart."""
     beliefs, equal = state.beliefs, state.question.sameness.equal_covariance
     if (random := _from_random(state, beliefs.check)) is not None:
@@ -143,18 +161,18 @@ def _infer_values(state: State) -> Valuation:
     )
 
 
-def _infer_core(state: State, wanted: LeastCore) -> Valuation:
+def _infer_core(state: State, name: str, draws: int) -> Valuation:
     listed = state.question.estimator is None
     unknown = state.unknown.size or not listed
     diagnostics = diagnose(state.beliefs.predictor) if unknown else None
     grand = _grand(state, None)
-    found = least_core_payments(state, wanted.draws, grand, listed=listed)
+    found = least_core_payments(state, draws, grand, listed=listed)
     # Around the amount. The subsidies of draws have an upward bias: a subsidy is a maximum.
     off = Z95 * math.sqrt(found.subsidy_variance)
     names = state.question.owners.names
     tight = [to_names(row, names) for row in np.unique(found.core.tight, axis=0)]
     return Valuation(
-        semivalue=wanted.name,
+        semivalue=name,
         mean=found.core.payments,
         notes=notes_about(state, validation_rows.deviations(state), predicted=bool(unknown)),
         covariance=total_covariance(found.covariance, None, found.validation),

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from dupre._types import Bools, Floats, Ints, Members
-from dupre.checks import UNBOUNDED, whole
+from dupre.checks import UNBOUNDED, Bounds, check_bounds, finite, whole
 from dupre.data.owners import Owners
 from dupre.data.sketch import SketchCache
 from dupre.errors import InputError
@@ -159,7 +159,7 @@ class Question:
     strategy: Strategy
     kernel: Kernel | Prior | None
     sameness: Sameness
-    bounds: tuple[float, float]
+    bounds: Bounds
     seed: int
 
     def rng(self, *purpose: int) -> np.random.Generator:
@@ -297,7 +297,7 @@ def ask(
     strategy: Strategy,
     kernel: Kernel | Prior | None,
     by_content: bool = False,
-    bounds: tuple[float, float] = UNBOUNDED,
+    bounds: Bounds = UNBOUNDED,
     seed: int,
 ) -> Question:
     """Check what is asked: the arguments of `Valuer`; InputError if they cannot be used."""
@@ -328,6 +328,13 @@ def ask(
     if kernel is not None or owners.points is None:
         check_prior(question.prior, question.describe(question.weights.members[question.counts]))
     return question
+
+
+def check_limits(floor: float | None, bounds: Any) -> tuple[float | None, Bounds]:
+    """The lowest utility that counts, and bounds of utilities, none of them below it."""
+    lowest = None if floor is None else finite(floor, "floor")
+    low, high = UNBOUNDED if bounds is None else check_bounds(bounds)
+    return lowest, (low if lowest is None else max(low, lowest), high)
 
 
 def parse_values(text: str) -> Semivalue | LeastCore:

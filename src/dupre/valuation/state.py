@@ -20,6 +20,7 @@ import numpy as np
 
 from dupre._types import NOTHING, Bools, Floats, Ints, Members, Names
 from dupre.checks import UNBOUNDED
+from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import keys, order_by_complement, to_names
 from dupre.game.draws import (
     LEAST_DRAWS,
@@ -159,6 +160,11 @@ class State:
         recorded = self.recorded.copy()
         recorded[self.question.draws.held] = False  # the predictor is checked on them
         return np.flatnonzero(recorded)
+
+    def require_utility(self) -> None:
+        """Raise InputError if there is no utility to learn from."""
+        if not self.shown.size:
+            raise InputError("no utility to learn from has been recorded; ", Remedy.EVALUATE)
 
     @property
     def sizes(self) -> Ints:

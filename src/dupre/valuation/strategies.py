@@ -17,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from dupre._types import NOTHING, Floats, Ints
+from dupre.checks import whole
 from dupre.errors import DupreError, InputError
 from dupre.game.coalitions import unknown_owner
 from dupre.game.ties import descending_order, first_largest
@@ -180,7 +181,7 @@ def suggest(state: State, k: int) -> Ints:
 
     Fewer than k where the first design ends; none when nothing is left to gain.
     """
-    still_open = state.open
+    k, still_open = whole(k, "the number of coalitions to suggest", least=1), state.open
     if k >= len(still_open):  # nothing to choose, so nothing to fit
         return still_open
     first = state.first_left[:k]
@@ -189,6 +190,9 @@ def suggest(state: State, k: int) -> Ints:
 
 def suggest_ahead(state: State, k: int) -> Ints:
     """The next k coalitions if no utility comes in between."""
+    k = whole(k, "the number of further evaluations", least=1)
+    if state.question.least_core:
+        raise InputError("there is no forecast for the least core, only for semivalues")
     picks = state.first_left[:k]
     if len(picks) == min(k, len(state.open)):
         return picks

@@ -5,32 +5,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dupre._types import Names
-from dupre.checks import UNBOUNDED, check_bounds, check_empty_within, finite, whole
+from dupre.checks import check_empty_within
 from dupre.data.owners import Owners
-from dupre.errors import InputError, Remedy
-from dupre.game.coalitions import format_members, from_names, to_names
+from dupre.game.coalitions import from_names
 from dupre.game.estimators import Estimator, Sample
-from dupre.game.observed import observe
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import Kernel, Prior
-from dupre.result.covariances import half_widths, total_covariance
-from dupre.result.records import Z95, PredictorCheck, TrainingNoise
-from dupre.result.remarks import with_notes
+from dupre.result.records import PredictorCheck, TrainingNoise
 from dupre.result.valuation import Valuation
-from dupre.training.threads import limit_threads
-from dupre.utility.score import as_scored, check_score, resampled_of
-from dupre.valuation.explain import contributions_by_size
-from dupre.valuation.infer import expected_covariances, infer, training_noise
-from dupre.valuation.question import LeastCore, ask
+from dupre.training.threads import one_blas_thread
+from dupre.valuation.explain import contributions_by_size, predict_utilities
+from dupre.valuation.infer import forecast_widths, infer, training_noise
+from dupre.valuation.question import LeastCore, ask, check_limits
+from dupre.valuation.recorded import Recorded
 from dupre.valuation.state import State
 from dupre.valuation.state_notes import has_middle_sizes, is_too_early
 from dupre.valuation.strategies import (
@@ -63,6 +57,7 @@ class Valuer:
         seed: of directions, first design, everything drawn, and starts of the fit.
     """
 
+    @one_blas_thread
     def __init__(
         self,
         owners: Owners,
@@ -78,24 +73,19 @@ class Valuer:
         seed: int = 0,
     ):
         self.owners = owners
-        self.floor = None if floor is None else finite(floor, "floor")
-        low, high = UNBOUNDED if bounds is None else check_bounds(bounds)
-        with _one_blas_thread():  # weights are products of matrices
-            self.question = ask(
-                owners,
-                semivalue=semivalue,
-                estimator=estimator,
-                strategy=check_strategy(strategy),
-                kernel=kernel,
-                by_content=by_content,
-                bounds=(low if self.floor is None else max(low, self.floor), high),
-                seed=seed,
-            )
-        self._trainings: dict[Names, tuple[float, ...]] = {}
-        self._failures: dict[Names, str] = {}
-        self._left = self.question.counting
-        self._evaluated: set[bytes] = set()
-        self.empty = empty
+        self.floor, limits = check_limits(floor, bounds)
+        self.question = ask(
+            owners,
+            semivalue=semivalue,
+            estimator=estimator,
+            strategy=check_strategy(strategy),
+            kernel=kernel,
+            by_content=by_content,
+            bounds=limits,
+            seed=seed,
+        )
+        self._recorded = Recorded(self.question, self.floor, empty)
+        self._state: State | None = None
 
     @property
     def empty(self) -> float:
@@ -104,22 +94,14 @@ class Valuer:
 
     @empty.setter
     def empty(self, utility: float) -> None:
-        self._empty = check_score(utility, "the utility of the empty coalition")
-        self._state: State | None = None
+        self._recorded.tell_empty(utility)
+        self._state = None
 
     @property
     def state(self) -> State:
         """What is known now; it is made anew once something was recorded."""
         if self._state is None:
-            observed = observe(
-                self.owners.names,
-                self._trainings,
-                self._failures,
-                empty=self._empty,
-                floor=self.floor,
-                same=self.question.sameness.keys,
-            )
-            self._state = State(self.question, observed)
+            self._state = State(self.question, self._recorded.observe())
         return self._state
 
     def check_empty(self, *, begun: bool) -> None:
@@ -139,17 +121,18 @@ class Valuer:
     @property
     def trainings(self) -> dict[Names, tuple[float, ...]]:
         """Every recorded coalition and what its trainings scored, before a floor raised it."""
-        return as_scored({names: self._trainings[names] for names in self.evaluations})
+        scored = self._recorded.scored
+        return {names: scored[names] for names in self.evaluations}
 
     @property
     def failures(self) -> dict[Names, str]:
         """Every coalition that could not be evaluated, and why."""
-        return self.state.failures if self._failures else {}
+        return self.state.failures if self._recorded.failures else {}
 
     @property
     def evaluated(self) -> int:
         """Coalitions recorded or failed; those that one evaluation serves count once."""
-        return len(self._evaluated)
+        return self._recorded.evaluated
 
     def key(self, members: Iterable[str]) -> bytes:
         """A key that is equal for exactly those coalitions that one evaluation serves."""
@@ -170,7 +153,7 @@ class Valuer:
     @property
     def left(self) -> int:
         """Coalitions that have a weight and may still be evaluated."""
-        return self._left
+        return self._recorded.left
 
     @property
     def has_utility(self) -> bool:
@@ -221,26 +204,8 @@ class Valuer:
             InputError: an unknown owner, the empty coalition, a number that is not finite or
                 too large, or utilities that contradict those recorded before.
         """
-        names = self._names(members)
-        what = f"the utility of {format_members(names)}"
-        several: Any = [utility] if np.ndim(utility) == 0 else utility
-        numbers = tuple(check_score(number, what) for number in several)
-        if not numbers:
-            raise InputError(f"{what} must be a number or several, got {utility!r}")
-        known = self._trainings.get(names, ())
-        new, old = map(self._as_counted, (numbers, known))
-        if old[: len(new)] == new:
-            adds = len(old) == len(new) and resampled_of(known) is None
-            if not adds or resampled_of(numbers) is None:
-                return
-        if new[: len(old)] != old:
-            raise InputError(
-                f"{format_members(names)} already has the utility {_format(old)}, got "
-                f"{_format(new)}; record repeated trainings of a coalition together, as a list"
-            )
-        self._count(names)  # first: a run that Ctrl-C stops in between records it again
-        self._trainings[names] = numbers
-        self._failures.pop(names, None)
+        if self._recorded.record(members, utility):
+            self._state = None
 
     def record_failure(self, members: Iterable[str], reason: str) -> None:
         """Record that a coalition cannot be evaluated: it is predicted, and not suggested again.
@@ -248,29 +213,10 @@ class Valuer:
         Raises:
             InputError: an unknown owner, the empty coalition, or one that has a utility.
         """
-        names = self._names(members)
-        if names in self._trainings:
-            raise InputError(f"{format_members(names)} has a utility already; it did not fail")
-        self._count(names)
-        self._failures[names] = str(reason)
-
-    def _count(self, names: Names) -> None:
-        """Count a coalition that was evaluated; the state is made anew when it is asked for."""
+        self._recorded.record_failure(members, reason)
         self._state = None
-        if (key := self.key(names)) not in self._evaluated:
-            self._evaluated.add(key)
-            column = self.question.columns.get(key)
-            self._left -= column is not None and bool(self.question.counts[column])
 
-    def _names(self, members: Iterable[str]) -> Names:
-        """A coalition with its members in the order of the owners."""
-        return to_names(from_names(members, self.owners.names), self.owners.names)
-
-    def _as_counted(self, scores: Sequence[float]) -> tuple[float, ...]:
-        """Scores, raised to the floor."""
-        least = -math.inf if self.floor is None else self.floor
-        return tuple(max(float(score), least) for score in scores)
-
+    @one_blas_thread
     def suggest(self, k: int = 1, *, pending: Iterable[Iterable[str]] = ()) -> list[Names]:
         """Up to k coalitions to evaluate next; none when nothing is left to gain.
 
@@ -283,15 +229,13 @@ class Valuer:
             pending: coalitions that are being evaluated now. They are not suggested again, and
                 the information they will bring is taken into account.
         """
-        k = whole(k, "the number of coalitions to suggest", least=1)
         state, owners = self.state, self.owners.names
         rows = np.array([from_names(members, owners) for members in pending], dtype=bool)
         if rows.size:
             state = state.with_pending(np.intersect1d(state.positions(rows), state.open))
-        with _one_blas_thread():
-            picks = suggest(state, k)
-        return [state.names(i) for i in picks]
+        return [state.names(i) for i in suggest(state, k)]
 
+    @one_blas_thread
     def forecast(self, k: int, *, now: Valuation | None = None) -> pd.DataFrame:
         """Expected widths of the intervals after up to k more evaluations.
 
@@ -303,22 +247,10 @@ class Valuer:
             k: how many.
             now: what `values` returns now; computed by default.
         """
-        k = whole(k, "the number of further evaluations", least=1)
-        if self.question.least_core:
-            raise InputError("there is no forecast for the least core, only for semivalues")
-        now = now or self.values()
-        covariances = [now.covariance]
-        if (state := self.state).open.size:
-            with _one_blas_thread():
-                expected = expected_covariances(state, suggest_ahead(state, k), now.noise)
-            parts = now.sampling, now.validation
-            covariances += [total_covariance(covariance, *parts) for covariance in expected]
-        widths = np.array([half_widths(covariance) for covariance in covariances])
-        frame = pd.DataFrame(widths, columns=list(self.owners.names))
-        frame.insert(0, "widest", widths.max(axis=1))
-        frame.index = pd.RangeIndex(self.evaluated, self.evaluated + len(frame), name="evaluated")
-        return frame
+        picks = suggest_ahead(self.state, k)
+        return forecast_widths(self.state, picks, now or self.values())
 
+    @one_blas_thread
     def predict(self, coalitions: Iterable[Iterable[str]]) -> pd.DataFrame:
         """Predict the utilities of any coalitions.
 
@@ -326,56 +258,27 @@ class Valuer:
         the utility of a training lies with 95 %, and whether it was `evaluated`: its utility is
         then the observed one. A plain posterior has no noise of trainings: see `kernels.Prior`.
         """
-        self._check_any_recorded()
-        owners = self.owners.names
-        listed = [from_names(members, owners) for members in coalitions]
-        rows = np.array(listed, dtype=bool).reshape(-1, self.owners.n)
-        with _one_blas_thread():
-            mean, std = self.state.beliefs.predict(rows)
-        members = [to_names(row, owners) for row in rows]
-        known = self.state.utilities_at(rows)
-        evaluated = ~np.isnan(known)
-        mean[evaluated], std[evaluated] = known[evaluated], 0.0
-        columns = {"members": members, "utility": mean, "std": std}
-        limits = self.state.beliefs.predictor.bounds
-        low, high = (np.clip(mean + side * Z95 * std, *limits) for side in (-1, 1))
-        return pd.DataFrame(columns | {"low": low, "high": high, "evaluated": evaluated})
+        self.state.require_utility()
+        rows = [from_names(members, self.owners.names) for members in coalitions]
+        members = np.array(rows, dtype=bool).reshape(-1, self.owners.n)
+        return predict_utilities(self.state, members)
 
+    @one_blas_thread
     def check(self) -> PredictorCheck | None:
         """The predictor measured on the check coalitions; None until all are evaluated."""
-        with _one_blas_thread():
-            return self.state.beliefs.check
+        return self.state.beliefs.check
 
     def values(self) -> Valuation:
         """The values of all owners, from the utilities recorded so far."""
         return replace(self.interim_values(), contributions=self.contributions())
 
+    @one_blas_thread
     def interim_values(self) -> Valuation:
         """The values without contributions by group size: for a look after every batch."""
-        self._check_any_recorded()
-        with _one_blas_thread():
-            found = infer(self.state)
-        return with_notes(found)
+        return infer(self.state)
 
+    @one_blas_thread
     def contributions(self) -> pd.DataFrame:
         """What each owner adds to groups of 0, 1, 2, ... others: `Valuation.contributions`."""
-        self._check_any_recorded()
-        with _one_blas_thread():
-            return contributions_by_size(self.state)
-
-    def _check_any_recorded(self) -> None:
-        if not self.has_utility:
-            raise InputError("no utility to learn from has been recorded; ", Remedy.EVALUATE)
-
-
-def _one_blas_thread() -> Any:
-    """Limit BLAS to one thread.
-
-    More only slow down many products of small matrices. Their number would change the order of
-    additions too, and so the last digits.
-    """
-    return limit_threads(1, user_api="blas")
-
-
-def _format(numbers: tuple[float, ...]) -> str:
-    return repr(numbers[0]) if len(numbers) == 1 else repr(list(numbers))
+        self.state.require_utility()
+        return contributions_by_size(self.state)

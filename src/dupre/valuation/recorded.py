@@ -1,0 +1,116 @@
+"""What a valuer is told as it comes in: scores of trainings, and failures, by names of owners.
+
+A contradiction is refused here; `observe` then makes the record that all else is a function of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dupre._types import Members, Names
+from dupre.errors import InputError
+from dupre.game.coalitions import format_members, from_names, to_names
+from dupre.game.observed import Observed, observe
+from dupre.utility.score import as_scored, check_score, resampled_of
+from dupre.valuation.question import Question
+
+
+class Recorded:
+    """Scores and failures of coalitions; counts are kept, so that asking for them costs nothing.
+
+    Args:
+        question: whose coalitions count.
+        floor: lowest utility that counts; None for none.
+        empty: utility of no data.
+
+    Attributes:
+        trainings: scores of each coalition, a `Score` with its resamples.
+        failures: why a coalition could not be evaluated.
+        left: coalitions that have a weight and may still be evaluated.
+    """
+
+    def __init__(self, question: Question, floor: float | None, empty: float):
+        self._question, self._floor = question, floor
+        self.tell_empty(empty)
+        self.trainings: dict[Names, tuple[float, ...]] = {}
+        self.failures: dict[Names, str] = {}
+        self.left = question.counting
+        self._keys: set[bytes] = set()
+
+    @property
+    def evaluated(self) -> int:
+        """Coalitions recorded or failed; those that one evaluation serves count once."""
+        return len(self._keys)
+
+    @property
+    def scored(self) -> dict[Names, tuple[float, ...]]:
+        """What the trainings of each coalition scored, before a floor raised it."""
+        return as_scored(self.trainings)
+
+    def tell_empty(self, utility: float) -> None:
+        """Take another utility of no data."""
+        self._empty = check_score(utility, "the utility of the empty coalition")
+
+    def record(self, members: Iterable[str], utility: float | Sequence[float]) -> bool:
+        """Record the utility of a coalition, or several: see `Valuer.record`; whether it is new."""
+        row, names = self._locate(members)
+        what = f"the utility of {format_members(names)}"
+        several: Any = [utility] if np.ndim(utility) == 0 else utility
+        numbers = tuple(check_score(number, what) for number in several)
+        if not numbers:
+            raise InputError(f"{what} must be a number or several, got {utility!r}")
+        known = self.trainings.get(names, ())
+        new, old = map(self._as_counted, (numbers, known))
+        if old[: len(new)] == new:
+            adds = len(old) == len(new) and resampled_of(known) is None
+            if not adds or resampled_of(numbers) is None:
+                return False
+        if new[: len(old)] != old:
+            raise InputError(
+                f"{format_members(names)} already has the utility {_format(old)}, got "
+                f"{_format(new)}; record repeated trainings of a coalition together, as a list"
+            )
+        self.trainings[names] = numbers
+        self.failures.pop(names, None)
+        self._count(row)
+        return True
+
+    def record_failure(self, members: Iterable[str], reason: str) -> None:
+        """Record that a coalition cannot be evaluated: see `Valuer.record_failure`."""
+        row, names = self._locate(members)
+        if names in self.trainings:
+            raise InputError(f"{format_members(names)} has a utility already; it did not fail")
+        self.failures[names] = str(reason)
+        self._count(row)
+
+    def observe(self) -> Observed:
+        """All of it, in an order that does not depend on when it came."""
+        same, owners = self._question.sameness.keys, self._question.owners.names
+        how: dict[str, Any] = {"empty": self._empty, "floor": self._floor, "same": same}
+        return observe(owners, self.trainings, self.failures, **how)
+
+    def _locate(self, members: Iterable[str]) -> tuple[Members, Names]:
+        """A coalition as a boolean row, (1, n), and by names in the order of the owners."""
+        owners = self._question.owners.names
+        row = from_names(members, owners)
+        return row[None], to_names(row, owners)
+
+    def _as_counted(self, scores: Sequence[float]) -> tuple[float, ...]:
+        """Scores, raised to the floor: two that count as the same do not contradict each other."""
+        least = -math.inf if self._floor is None else self._floor
+        return tuple(max(float(score), least) for score in scores)
+
+    def _count(self, row: Members) -> None:
+        (key,) = self._question.sameness.keys(row)
+        if key not in self._keys:
+            self._keys.add(key)
+            column = self._question.columns.get(key)
+            self.left -= column is not None and bool(self._question.counts[column])
+
+
+def _format(numbers: tuple[float, ...]) -> str:
+    return repr(numbers[0]) if len(numbers) == 1 else repr(list(numbers))
