@@ -351,7 +351,7 @@ def test_a_skipped_failure_is_predicted_counted_shown_and_tried_again_when_asked
         assert found["evaluated"] == BUDGET == len(run.coalitions())
         assert set(found["failures"]) == set(bad)
         assert "no luck with owner2" in found["failures"]["owner2"]
-        assert f"Failed: 2 of {BUDGET} evaluations" in found["shown"]
+        assert f"2 of {BUDGET} evaluations failed" in found["shown"]
         assert "{owner2}" in found["shown"]
         assert len(stored(run.plan["store"])) == BUDGET - 2
         assert np.all(np.isfinite(found["mean"]))

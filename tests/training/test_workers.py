@@ -371,6 +371,7 @@ def test_a_training_that_takes_too_long_is_killed_with_all_it_has_started(tmp_pa
     slow, fast = train(utility, [A, B], ProcessSettings(timeout=2))
     assert slow.training == A  # not tried again: it would take as long
     assert slow.failure == "timeout: not finished after 2 seconds"
+    assert slow.timed_out
     assert slow.seconds >= 2
     assert fast.utility == 1.0
     wait_for(lambda: all(is_gone(read_pid(path)) for path in pids))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dupre._types import Bools, Floats, Names, Task
 from dupre.notes import Code, Note, note
-from dupre.tables.columns import ASKED, MAX_TEXTS, NAMELESS, WITH_UNIT, Columns, kind, looks_like
+from dupre.tables.columns import MAX_TEXTS, WITH_UNIT, Columns, kind, looks_like
 from dupre.tables.formats import EMPTY
 from dupre.tables.preprocessing import as_levels, as_numbers
 from dupre.utility.model import ModelUtility
@@ -77,14 +77,8 @@ def columns_to_check(frame: pd.DataFrame, columns: Columns, target: str) -> list
 
 def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> list[Note]:
     """Columns of texts that are dates or numbers for people."""
-    texts = [
-        name
-        for name, reason in columns.left_out
-        if reason not in (ASKED, NAMELESS) and kind(frame[name]) == "text"
-        if frame[name].astype(str).nunique() > 1
-    ]
     found: dict[str, list[str]] = defaultdict(list)
-    for name in (*columns.categories, *texts, target):
+    for name in (*columns.categories, *columns.free_texts, target):
         if not pd.api.types.is_numeric_dtype(frame[name]) and (what := looks_like(frame[name])):
             found[what].append(name)
     usual = "write 2024-05-31 for a date, 0.12 for 12 %, 1234.5 for a number."

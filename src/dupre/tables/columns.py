@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -72,12 +72,14 @@ class Columns:
         categories: names of the columns of few different texts.
         dates: names of the columns of points in time.
         left_out: (name, reason in words) of the columns that are of no use to a model.
+        free_texts: names of those left out because most of their texts occur once.
     """
 
     numbers: tuple[str, ...]
     categories: tuple[str, ...]
     dates: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...] = ()
+    free_texts: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -105,6 +107,13 @@ def columns_of(
     reasons = {
         name: ASKED if name in drop else _reason_against(name, frame[name]) for name in names
     }
+    counts = {name: _count_free_texts(frame[name]) for name in names if not reasons[name]}
+    free = {
+        name: f"{count} different texts in {len(frame)} rows"
+        for name, count in counts.items()
+        if count
+    }
+    reasons |= free
     kinds = {name: kind(frame[name]) for name in names if not reasons[name]}
     if not kinds:
         found = "; ".join(f"{name!r}: {reason}" for name, reason in reasons.items()) or "none"
@@ -116,6 +125,7 @@ def columns_of(
         categories=tuple(name for name in kinds if kinds[name] == "text"),
         dates=tuple(name for name in kinds if kinds[name] == "date"),
         left_out=tuple((name, reason) for name, reason in reasons.items() if reason),
+        free_texts=tuple(free),
     )
 
 
@@ -357,7 +367,16 @@ def _reason_against(name: str, column: pd.Series) -> str:
     # A single value with gaps tells those rows from the others.
     if different == 1 and len(held) == len(column):
         return "the same in every row"
-    # Most texts occur once: names or notes, whose levels no other row shares.
-    if found == "text" and different > MAX_TEXTS and different > len(held) / 2:
-        return f"{different} different texts in {len(column)} rows"
     return ""
+
+
+def _count_free_texts(column: pd.Series) -> int:
+    """How many different texts a column holds if most occur once; 0 for any other column.
+
+    They are names or notes, whose levels no other row shares.
+    """
+    if kind(column) != "text":
+        return 0
+    held = column[column.notna().to_numpy()].astype(str)
+    different = held.nunique()
+    return different if different > MAX_TEXTS and different > len(held) / 2 else 0

@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
@@ -238,7 +239,13 @@ def _parse(content: bytes, **how: Any) -> pd.DataFrame:
 def _records(path: Path, content: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
     """The line on which each record begins, and its values; blank lines are skipped."""
     text = io.TextIOWrapper(io.BytesIO(content), "utf-8", errors=_PASS, newline="")
-    reader = csv.reader(text, delimiter=separator, strict=True)
+    ended = []  # the reader asks for a line after the last only within quotation marks
+
+    def mark_end() -> Iterator[str]:
+        ended.append(True)
+        yield from ()
+
+    reader = csv.reader(chain(text, mark_end()), delimiter=separator, strict=True)
     csv.field_size_limit(max(csv.field_size_limit(), len(content)))  # a cell may be long
     line = 1
     try:
@@ -247,8 +254,7 @@ def _records(path: Path, content: bytes, separator: str) -> Iterator[tuple[int, 
                 yield line, record
             line = reader.line_num + 1
     except csv.Error as cause:
-        odd = content.count(b'"') % 2
-        reason = "a quotation mark is opened and not closed" if odd else str(cause)
+        reason = "a quotation mark is opened and not closed" if ended else str(cause)
         raise InputError(f"cannot read {path} from line {line} on: {reason}; correct it") from cause
 
 

@@ -60,6 +60,7 @@ class Evaluation:
         utility: a finite number, or None if the training failed.
         resampled: the utility on resamples of the validation rows, (B,); None if it is not known.
         failure: the reason in one line; empty if it did not fail.
+        timed_out: whether it failed because it took too long; a store does not keep this.
         traceback: where it failed.
         warnings: the distinct warnings of the training.
         seconds: how long it took.
@@ -78,6 +79,7 @@ class Evaluation:
     seed: int | None = None
     finished: str = field(default_factory=now)
     worker: str = field(default_factory=this_worker)
+    timed_out: bool = field(default=False, compare=False)
     cause: BaseException | None = field(default=None, compare=False)
     resampled: Floats | None = field(default=None, compare=False, repr=False)
 

@@ -127,7 +127,8 @@ class ChildProcess:
                     break  # it would need as much again
                 if now is None:
                     failure += "; is memory short?"
-        return Evaluation(training, None, failure=failure, seconds=time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        return Evaluation(training, None, failure=failure, timed_out=self._expired, seconds=seconds)
 
     def close(self) -> None:
         """Kill the process, also during a training."""

@@ -17,12 +17,12 @@ def evaluation_error(
     failed: Evaluation, valuer: Valuer, store: Store, *, skip: bool, every: bool
 ) -> EvaluationError:
     """The error that ends a run at a failed training; `every`, if all so far have failed."""
-    names, timed_out = failed.training.members, failed.failure.startswith("timeout")
+    names = failed.training.members
     if names:
         count = f"; all {len(valuer.failures)} evaluations so far failed" if every else ""
         error = EvaluationError(
             f"evaluating {format_members(names)} failed: {failed.failure}{count}; ",
-            *(("allow more by ", Remedy.TIMEOUT) if timed_out else ("remove the cause",)),
+            *(("allow more by ", Remedy.TIMEOUT) if failed.timed_out else ("remove the cause",)),
             *(() if skip else (", or go on without it by ", Remedy.SKIP)),
             "; ",
             *how_to_resume(valuer, store),
