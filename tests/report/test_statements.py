@@ -13,6 +13,7 @@ from dupre.report.relations import Relation
 from dupre.report.statements import file_names, statements, write_statements
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
 from dupre.result.records import TrainingNoise
+from dupre.utility.describe import describe
 from dupre.valuation.validation_rows import validation_notes
 from reporting import DIAGNOSTICS, change, exact, least_core, sampled, troubled, valuation
 
@@ -103,7 +104,11 @@ def test_nothing_is_sure_while_models_are_scored_on_rows_they_have_seen(make, tm
     X, y = np.eye(3), np.array([0, 1, 0])
     owners = Owners.from_arrays(X, y, ["a", "a", "b"])
     utility = ModelUtility(GaussianNB(), owners, validation=(X[:2], y[:2]))
-    v = make(3, mean=np.array([0.3, 0.2, 0.1]), notes=tuple(validation_notes(utility)))
+    v = make(
+        3,
+        mean=np.array([0.3, 0.2, 0.1]),
+        notes=tuple(validation_notes(describe(utility).validation)),
+    )
     written = write_statements(v, tmp_path, heading=Heading())
     for text in (page([v]), *(path.read_text() for path in written)):
         assert not re.search("surely", text, re.IGNORECASE)

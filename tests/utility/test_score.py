@@ -14,10 +14,9 @@ def test_rows_repeated_more_evenly_than_by_chance_are_drawn_together(times):
     assert equal.repeated == times.sum() - 100
     assert equal.counted == 100
     once, often = draw_resamples(DIFFERENT, 20), draw_resamples(contents, 20)
-    np.testing.assert_array_equal(often.counts[:20], once.counts)
+    np.testing.assert_array_equal(often.counts, once.counts)
     same = (contents[:, None] == contents).all(axis=2)
     np.testing.assert_array_equal(often.group[:, None] == often.group, same)
-    assert len(often.counts) == 21  # not to be combined with those of single copies
 
 
 @pytest.mark.parametrize(("kinds", "rows"), [(4, 50), (8, 1_000), (50, 100), (1_000, 100)])

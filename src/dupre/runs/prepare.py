@@ -22,6 +22,7 @@ from dupre.tables.read import (
     read_table,
     read_validation,
 )
+from dupre.utility.describe import describe
 from dupre.utility.model import ModelUtility
 from dupre.valuation.validation_rows import validation_notes
 from dupre.valuation.valuer import Valuer
@@ -89,7 +90,7 @@ def prepare(spec: Spec) -> Run:
         model.description,
         without_held,
         notes=(
-            *validation_notes(utility),
+            *validation_notes(describe(utility).validation),
             *caveats.doubtful_columns(frame, columns, target=data.target, task=task),
             *caveats.unequal_classes(utility),
             *(caveats.unlike_training(rows, validation, columns) if wanted.validation else ()),

@@ -47,6 +47,7 @@ from dupre.metrics import Metric
 from dupre.utility.model import ModelUtility
 from dupre.utility.protocol import takes_seed, training_seed
 from dupre.utility.score import Score, check_score
+from dupre.utility.validation import ValidationRows
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,9 @@ class Traits:
         seeded: whether that seed may change a utility.
         deterministic: whether trainings use no random numbers; None if it is not known.
         uses_validation: whether another choice of validation rows may change utilities.
-        resamples: of the validation rows, as asked for; None if it is not known.
-        drawn_resamples: of which a utility knows its score; None if it is not known.
-        validation_rows: that count, copies of a row as one; 0 if it is not known.
-        metric: that scores models; None if it is not known.
+        resamples: of the validation rows that a utility knows its score on; None if that is not
+            known.
+        validation: rows that models are scored on; None if they are not known.
     """
 
     utility: Any
@@ -85,9 +85,12 @@ class Traits:
     deterministic: bool | None = None
     uses_validation: bool = True
     resamples: int | None = None
-    drawn_resamples: int | None = None
-    validation_rows: int = 0
-    metric: Metric | None = None
+    validation: ValidationRows | None = None
+
+    @property
+    def validation_rows(self) -> int:
+        """Validation rows that count, copies of a row as one; 0 if they are not known."""
+        return 0 if self.validation is None else self.validation.equal.counted
 
     @property
     def may_resample(self) -> bool:
@@ -147,9 +150,9 @@ def _describe_model(found: Traits, utility: ModelUtility) -> Traits:
         by_content=utility.by_content,
         deterministic=utility.deterministic,
         resamples=utility.resamples,
-        drawn_resamples=utility.drawn_resamples,
-        validation_rows=utility.equal_rows.counted,
-        metric=utility.metric,
+        validation=ValidationRows(
+            utility.X_val, utility.y_val, utility.owners, utility.metric, utility.equal_rows
+        ),
     )
 
 

@@ -28,7 +28,7 @@ from dupre.metrics import DEFAULT, Metric, Scorer, check_metric, check_trial
 from dupre.utility.estimator import check_estimator, fit, other_libraries, uses_seed
 from dupre.utility.resampling import Predictions, resample
 from dupre.utility.score import RESAMPLES, EqualRows, Resamples, Score, draw_resamples, resampled_of
-from dupre.utility.validation import check_validation, count_shared_rows
+from dupre.utility.validation import check_validation
 
 
 class ModelUtility:
@@ -123,11 +123,6 @@ class ModelUtility:
         stated = self.metric.bounds if bounds is None else check_bounds(bounds)
         self.bounds = max(stated[0], -np.inf if self.floor is None else self.floor), stated[1]
 
-    @cached_property
-    def shared_rows(self) -> int:
-        """How many validation rows are also among the owners' rows, with the same target."""
-        return count_shared_rows(self.owners, self.X_val, self.y_val)
-
     @property
     def equal_rows(self) -> EqualRows:
         """Which validation rows are equal, and which of those count as one."""
@@ -152,11 +147,6 @@ class ModelUtility:
         """
         ours = (ModelUtility.__call__, ModelUtility.training_seed)
         return (type(self).__call__, type(self).training_seed) == ours
-
-    @property
-    def drawn_resamples(self) -> int:
-        """Resamples that a utility knows: one more than asked for if rows are copies."""
-        return len(self._drawn.counts) if self.resamples else 0
 
     @property
     def seeded(self) -> bool:

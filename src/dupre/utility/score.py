@@ -246,15 +246,12 @@ def draw_resamples(contents: Digests, resamples: int) -> Resamples:
     """Resamples of rows with these digests, (m, 2); copies of a row are drawn together.
 
     They depend on the contents of the rows, not on their order, the machine or a seed: utilities
-    of the same validation rows are comparable wherever they were computed. If rows are copies,
-    there is one resample more: stored utilities on resamples that drew each copy for itself have
-    another number of them, and are not combined with these.
+    of the same validation rows are comparable wherever they were computed.
     """
     equal = find_equal_rows(contents)
     m, (_, first) = equal.counted, np.unique(equal.number, return_index=True)
     g = min(m, MOST_GROUPS)
     total = contents[first].sum(axis=0)  # unsigned integers wrap around
     rng = np.random.default_rng([m, resamples, *map(int, total)])
-    drawn = resamples + (m < len(contents))
-    counts = [np.bincount(rng.integers(g, size=g), minlength=g) for _ in range(drawn)]
+    counts = [np.bincount(rng.integers(g, size=g), minlength=g) for _ in range(resamples)]
     return Resamples(np.array(counts, dtype=np.float64).reshape(-1, g), equal.number % g, equal)

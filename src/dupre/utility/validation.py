@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,32 @@ from dupre.data.digests import digests_of_contents, with_plain_types
 from dupre.data.encoding import encode
 from dupre.data.owners import Owners
 from dupre.errors import InputError
+from dupre.metrics import Metric
+from dupre.utility.score import EqualRows
+
+
+@dataclass(frozen=True, eq=False)
+class ValidationRows:
+    """The m rows that models are scored on, and what decides how much they tell.
+
+    Attributes:
+        X: their features.
+        targets: their targets, (m,).
+        owners: whose rows are trained on.
+        metric: that scores models on them.
+        equal: which of them count as one.
+    """
+
+    X: Any
+    targets: NDArray[Any]
+    owners: Owners
+    metric: Metric
+    equal: EqualRows
+
+    @cached_property
+    def seen(self) -> int:
+        """How many of them are also among the owners' rows, with the same target."""
+        return count_shared_rows(self.owners, self.X, self.targets)
 
 
 def check_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]]:

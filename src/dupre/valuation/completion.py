@@ -48,14 +48,14 @@ def complete(
     further = (
         *notes,
         *mixed_resamples(used),
-        *validation_notes(traits.utility),
+        *validation_notes(traits.validation),
         *reproducibility_notes(traits, noise),
     )
     if not traits.uses_validation:
         valuation = replace(valuation, validation=np.zeros_like(valuation.covariance))
     made_from = provenance(valuer.question.seed, origin.setting, origin.owners)
-    if traits.metric is not None and traits.metric.is_own and traits.metric.words:
-        made_from["metric"] = {"words": traits.metric.words, "unit": traits.metric.unit}
+    if (scored := traits.validation) is not None and scored.metric.is_own and scored.metric.words:
+        made_from["metric"] = {"words": scored.metric.words, "unit": scored.metric.unit}
     valuation = replace(
         valuation,
         warnings=group_warnings(used),

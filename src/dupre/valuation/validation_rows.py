@@ -26,7 +26,7 @@ from dupre.notes import Code, Note, note
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.training.evaluation import Evaluation
 from dupre.utility.describe import Traits
-from dupre.utility.model import ModelUtility
+from dupre.utility.validation import ValidationRows
 from dupre.valuation.state import State
 from dupre.wording import FEWEST_ROWS, count_things, join_list, percent, quote
 
@@ -43,23 +43,23 @@ REPEATED = 0.1
 """Part of the validation rows from which on a note says that they are equal to others."""
 
 
-def validation_notes(utility: object) -> list[Note]:
+def validation_notes(rows: ValidationRows | None) -> list[Note]:
     """What makes validation rows worth less than their number says."""
-    if not isinstance(utility, ModelUtility):
+    if rows is None:
         return []
     return [
-        *_seen_rows(utility),
-        *_equal_rows(utility),
-        *(_few_rows(utility) or _few_of_a_class(utility)),
-        *_dominant_row(utility),
+        *_seen_rows(rows),
+        *_equal_rows(rows),
+        *(_few_rows(rows) or _few_of_a_class(rows)),
+        *_dominant_row(rows),
     ]
 
 
-def _seen_rows(utility: ModelUtility) -> list[Note]:
+def _seen_rows(scored: ValidationRows) -> list[Note]:
     """Rows that are trained on too."""
-    if not (seen := utility.shared_rows):
+    if not (seen := scored.seen):
         return []
-    rows = len(utility.y_val)
+    rows = len(scored.targets)
     partly = "partly " if seen < rows else ""
     text = (
         f"{seen:,} of the {rows:,} validation rows are also among the rows to train on, so models "
@@ -68,9 +68,9 @@ def _seen_rows(utility: ModelUtility) -> list[Note]:
     return [note(Code.SEEN_ROWS, text, seen=seen, rows=rows)]
 
 
-def _equal_rows(utility: ModelUtility) -> list[Note]:
+def _equal_rows(scored: ValidationRows) -> list[Note]:
     """Rows that are equal to others, by chance or as copies."""
-    equal, m = utility.equal_rows, len(utility.y_val)
+    equal, m = scored.equal, len(scored.targets)
     which = f"{equal.repeated:,} of the {m:,} validation rows are"
     facts = {"repeated": equal.repeated, "rows": m, "counted": equal.counted}
     if equal.counted < m:
@@ -88,9 +88,9 @@ def _equal_rows(utility: ModelUtility) -> list[Note]:
     return [note(Code.EQUAL_ROWS, text, **facts)]
 
 
-def _few_rows(utility: ModelUtility) -> list[Note]:
+def _few_rows(scored: ValidationRows) -> list[Note]:
     """Rows too few to tell how far the values would be on others."""
-    rows = utility.equal_rows.counted
+    rows = scored.equal.counted
     if rows >= FEWEST_ROWS:
         return []
     told = f"{count_things(rows, 'validation row')} cannot show how much others would change the "
@@ -99,12 +99,12 @@ def _few_rows(utility: ModelUtility) -> list[Note]:
     return [note(Code.FEW_ROWS, text, rows=rows, needed=FEWEST_ROWS)]
 
 
-def _few_of_a_class(utility: ModelUtility) -> list[Note]:
+def _few_of_a_class(scored: ValidationRows) -> list[Note]:
     """Rare classes of which there are too few rows to tell how others of them would be scored."""
-    if utility.owners.task != "classification":
+    if scored.owners.task != "classification":
         return []
-    of_class, m = Counter(utility.y_val.tolist()), len(utility.y_val)
-    least = LEAST_PART * m if utility.metric.counts_rows else 0.0  # fewer hardly count there
+    of_class, m = Counter(scored.targets.tolist()), len(scored.targets)
+    least = LEAST_PART * m if scored.metric.counts_rows else 0.0  # fewer hardly count there
     rare = min(FEWEST_ROWS, m / (2 * len(of_class)))  # half of an equal share
     few = {name: count for name, count in of_class.items() if least <= count < rare}
     if not few:
@@ -124,21 +124,21 @@ def _by_count(item: tuple[object, int]) -> tuple[int, str]:
     return item[1], str(item[0])
 
 
-def _dominant_row(utility: ModelUtility) -> list[Note]:
+def _dominant_row(scored: ValidationRows) -> list[Note]:
     """One row of a regression that outweighs others: another sample may have no such row."""
-    if not utility.metric.squares or len(utility.y_val) < FEWEST_ROWS:
+    if not scored.metric.squares or len(scored.targets) < FEWEST_ROWS:
         return []
-    off = np.abs(utility.y_val - np.mean(utility.y_val))
+    off = np.abs(scored.targets - np.mean(scored.targets))
     squares = (off / (off.max() or 1.0)) ** 2
     part = 1 / float(squares.sum()) if off.any() else 0.0
     if part < DOMINANT_ROW:
         return []
     text = (
-        f"one of the {len(utility.y_val):,} validation rows has {percent(part)} % of the squared "
+        f"one of the {len(scored.targets):,} validation rows has {percent(part)} % of the squared "
         "differences of the targets from their mean: scores rest on it, and intervals are too "
         "narrow. Score on more rows."
     )
-    return [note(Code.DOMINANT_ROW, text, rows=len(utility.y_val), part=part)]
+    return [note(Code.DOMINANT_ROW, text, rows=len(scored.targets), part=part)]
 
 
 def check_resamples(traits: Traits, known: Iterable[Evaluation]) -> None:
@@ -147,14 +147,11 @@ def check_resamples(traits: Traits, known: Iterable[Evaluation]) -> None:
     Together they would know nothing of other validation rows, and the store could not be mended.
     """
     counts = _count_resamples(known)
-    now, drawn = traits.resamples, traits.drawn_resamples
-    if now is None or drawn is None or not counts:
-        return
-    if not {now, drawn} & set(counts):
-        then = counts[-1] - (drawn - now)
+    now = traits.resamples
+    if now is not None and counts and now not in counts:
         raise StoreError(
-            f"the known trainings are scored on {then} resamples of the validation rows, but "
-            f"resamples={now} is given to the ModelUtility; state resamples={then}, or take ",
+            f"the known trainings are scored on {counts[-1]} resamples of the validation rows, but "
+            f"resamples={now} is given to the ModelUtility; state resamples={counts[-1]}, or take ",
             Remedy.ANOTHER_STORE,
         )
 
@@ -166,8 +163,7 @@ def mixed_resamples(used: Iterable[Evaluation]) -> list[Note]:
         return []
     text = (
         f"trainings are scored on {join_list(map(str, counts))} resamples of the validation rows, "
-        "by another resamples= or by an earlier version that drew copies of rows one by one. They "
-        "cannot be used together; begin another store to know how far other rows would lead."
+        "which cannot be used together; begin another store to know how far other rows would lead."
     )
     return [note(Code.MIXED_RESAMPLES, text, resamples=counts)]
 
