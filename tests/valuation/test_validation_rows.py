@@ -276,15 +276,13 @@ def test_another_number_of_resamples_is_refused_by_a_store_before_a_training(tmp
     assert value(OWNERS, utility_on(rows), budget=8, store=without).validation is None
 
 
-def test_a_store_that_has_two_numbers_of_resamples_can_be_used_and_the_result_says_so(
-    tmp_path, monkeypatch
-):
-    path, rows = tmp_path / "run.sqlite", slice(300, 400)
-    value(OWNERS, utility_on(rows), budget=8, store=path)
-    with monkeypatch.context() as older:  # as a utility of one's own may do
-        older.setattr("dupre.valuation.validation_rows.check_resamples", lambda *_: None)
-        value(OWNERS, utility_on(rows, resamples=100), budget=12, store=path)
-    found = value(OWNERS, utility_on(rows), budget=12, store=path)
+def test_two_numbers_of_resamples_cannot_be_used_together_and_the_result_says_so():
+    right = np.random.default_rng(0).integers(2, size=(6, 40))
+
+    def utility(members):
+        return dupre.Score.from_rows(right[len(members)], 100 if len(members) > 2 else 200)
+
+    found = value(OWNERS, utility, budget=12)
     assert found.validation is None
     assert "scored on 100 and 200 resamples of the validation rows" in str(found)
     (told,) = select(found.notes, [Code.MIXED_RESAMPLES])
