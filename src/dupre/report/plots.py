@@ -54,9 +54,6 @@ SMALL = 8.5
 
 _LONGEST = 22
 
-Box = tuple[float, float, float, float]
-"""Left, bottom, right, top."""
-
 WIDTH_OF_LETTER = 0.62
 """Largest width of a letter in most fonts, as a part of the font size."""
 
@@ -448,65 +445,40 @@ def _label_points(
 ) -> bool:
     """Write texts of this font size beside points of a map whose two scales are the same.
 
+    One after the other, each in the best of eight spots around its point. A label may touch a
+    point, but no other label. Boxes are left, bottom, right and top, in points of the figure.
+
     Returns:
         whether there was room for all of them; the others are left out.
     """
     left, right = ax.get_xlim()
     width = ax.get_window_extent().width * 72 / ax.figure.dpi
     shown = (points - [(left + right) / 2, 0.0]) * width / (right - left)
-    wide = [WIDTH_OF_LETTER * size * len(text) for text in texts]
-    spots = _label_places(shown, labelled, wide, 1.3 * size, half=width / 2)
-    for text, i, spot in zip(texts, labelled, spots, strict=True):
-        if spot is None:
-            continue
-        ha, offset = spot
-        ax.annotate(text, points[i], offset, textcoords="offset points", ha=ha, va="center",
-                    fontsize=size, parse_math=False)  # fmt: skip
-    return None not in spots
-
-
-def _label_places(
-    points: Floats, labelled: Sequence[int], wide: Sequence[float], tall: float, *, half: float
-) -> list[tuple[str, tuple[float, float]] | None]:
-    """Alignment of each label and its offset from its point; None for one without room.
-
-    One after the other, each in the best of eight spots around its point. A label may touch a
-    point, but no other label.
-
-    Args:
-        points: all of them, (n, 2), in the unit of the other lengths.
-        labelled: those with a label.
-        wide: width of each label.
-        tall: height of a label.
-        half: half the width of the map, beyond which labels are cut.
-    """
-    dots: list[Box] = [(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in points]
-    taken: list[Box] = []
-    found: list[tuple[str, tuple[float, float]] | None] = []
-    for i, width in zip(labelled, wide, strict=True):
-        spots = _spots_around(width, tall)
-        corners = [points[i] + at for _, at in spots]
-        boxes: list[Box] = [(x, y, x + width, y + tall) for x, y in corners]
+    dots, taken, room = np.hstack([shown - DOT, shown + DOT]), np.empty((0, 4)), True
+    for text, i in zip(texts, labelled, strict=True):
+        wide, tall = WIDTH_OF_LETTER * size * len(text), 1.3 * size
+        sides, corners = _spots_around(wide, tall)
+        boxes = np.hstack([shown[i] + corners, shown[i] + corners + (wide, tall)])
         # Another label under this one is out of the question; a point, or the edge, only bad.
-        cost = [
-            sum(_overlap(box, other) for other in dots)
-            + 1e6 * any(_overlap(box, other) for other in taken)
-            + 20 * (max(0.0, -half - box[0]) + max(0.0, box[2] - half))
-            for box in boxes
-        ]
+        outside = np.maximum(np.abs(boxes[:, [0, 2]]) - width / 2, 0.0).sum(axis=1)
+        cost = _overlaps(boxes, dots).sum(axis=1) + 20 * outside
+        cost += 1e6 * (_overlaps(boxes, taken) > 0).any(axis=1)
         best = int(np.argmin(cost))
         if cost[best] >= 1e6 or (cost[best] > (2 * DOT) ** 2 and len(points) > FEW_POINTS):
-            found.append(None)
+            room = False
             continue
-        taken.append(boxes[best])
-        side, (left, bottom) = spots[best]
-        anchor = {"left": left, "center": left + width / 2, "right": left + width}[side]
-        found.append((side, (anchor, bottom + tall / 2)))
-    return found
+        taken = np.vstack([taken, boxes[best]])
+        offset = corners[best] + (
+            {"left": 0, "center": wide / 2, "right": wide}[sides[best]],
+            tall / 2,
+        )
+        ax.annotate(text, points[i], offset, textcoords="offset points", ha=sides[best],
+                    va="center", fontsize=size, parse_math=False)  # fmt: skip
+    return room
 
 
-def _spots_around(width: float, tall: float) -> list[tuple[str, tuple[float, float]]]:
-    """Eight spots around a point: alignment, and the label's lower left corner."""
+def _spots_around(width: float, tall: float) -> tuple[list[str], Floats]:
+    """Eight spots around a point: alignments, and the label's lower left corners, (8, 2)."""
     near = GAP - 2  # a corner is farther from the point than a side
     beside = [("left", (GAP, -tall / 2)), ("right", (-GAP - width, -tall / 2))]
     over = [("center", (-width / 2, bottom)) for bottom in (GAP, -GAP - tall)]
@@ -515,10 +487,12 @@ def _spots_around(width: float, tall: float) -> list[tuple[str, tuple[float, flo
         for bottom in (near, -near - tall)
         for side, left in (("left", near), ("right", -near - width))
     ]
-    return [*beside, *over, *corners]
+    sides, places = zip(*beside, *over, *corners, strict=True)
+    return list(sides), np.array(places)
 
 
-def _overlap(a: Box, b: Box) -> float:
-    """Area that two boxes have in common."""
-    width, tall = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
-    return max(0.0, width) * max(0.0, tall)
+def _overlaps(boxes: Floats, others: Floats) -> Floats:
+    """Areas that boxes, (a, 4), have in common with others, (b, 4), as (a, b)."""
+    low = np.maximum(boxes[:, None, :2], others[:, :2])
+    high = np.minimum(boxes[:, None, 2:], others[:, 2:])
+    return np.asarray(np.maximum(high - low, 0.0).prod(axis=2))
