@@ -5,6 +5,7 @@ import pytest
 import threadpoolctl
 
 from clusters import dask_cluster
+from commands import NO_FIGURES
 from dupre.predictor import form
 from stores import fresh_path
 
@@ -56,6 +57,15 @@ def all_forms(monkeypatch):
     """The predictor as it is, for tests of it in a whole run."""
     monkeypatch.setattr(form, "CHOICES", CHOICES)
     monkeypatch.setattr(form, "SIMPLER", SIMPLER)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_figures(request):
+    """Pages without figures, unless a module states FIGURES: drawing them takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not getattr(request.module, "FIGURES", False):
+            patch.setattr(*NO_FIGURES)
+        yield
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import commands
 import dupre
 from test_architecture import MAY_IMPORT
 
-ALL_FORMS = True
+ALL_FORMS = FIGURES = True
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src/dupre"
 DOCS = ROOT / "docs"
@@ -156,7 +156,7 @@ def test_commands_print_what_the_pages_show(tmp_path, monkeypatch):
     assert {path.name for path in tmp_path.iterdir()} == {"dupre-demo"}
     assert (tmp_path / "dupre-demo/run/report.html").is_file()
     check_demonstration(shown)
-    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr(*commands.NO_FIGURES)
     for page in (page for page in PAGES if sessions(page)):
         place = tmp_path / page.stem
         shutil.copytree(tmp_path / "dupre-demo", place / "dupre-demo")

@@ -17,7 +17,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 import dupre
-from commands import COMMAND, NO_FIGURES, RUN_FILES, environment, refuse, run, start, write_model
+from commands import COMMAND, RUN_FILES, environment, refuse, run, start, write_model
 from dupre.cli.signals import interrupt_on_signals
 from dupre.runs.run import ONE_SPLIT
 from faults import stored
@@ -51,14 +51,6 @@ def place(tmp_path_factory):
     (here / "out.txt").write_text(done.stdout)
     (here / "err.txt").write_text(done.stderr)
     return here
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_figures():
-    """Pages of runs in this process have none: drawing them takes time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(*NO_FIGURES)
-        yield
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from commands import NO_FIGURES, refuse, run, write_model
+from commands import refuse, run, write_model
 from dupre.runs.directory import RunDirectory
 from dupre.tables.read import name_of
 from dupre.training import dask
@@ -22,7 +22,6 @@ ROLES = ("--owner", "who", "--target", "y")
 def place(tmp_path, monkeypatch):
     """The current directory, with a good table."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(*NO_FIGURES)
     good().to_csv("good.csv", index=False)
     return tmp_path
 

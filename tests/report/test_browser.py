@@ -14,6 +14,7 @@ from dupre.report.page import page
 from dupre.report.statements import write_statements
 from reporting import HOSTILE, valuation
 
+FIGURES = True
 pytestmark = pytest.mark.slow  # a browser is started
 
 EXECUTABLE = os.environ.get("DUPRE_BROWSER") or shutil.which("chromium")

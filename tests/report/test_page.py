@@ -11,12 +11,14 @@ import matplotlib
 import numpy as np
 import pytest
 
+from commands import NO_FIGURES
 from dupre import InputError
 from dupre.report.document import escape_text
 from dupre.report.page import notebook_table, page, write
 from dupre.wording import spell_name
 from reporting import HOSTILE, VARIANTS, bare, trainings, valuation
 
+FIGURES = True
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
 
@@ -64,7 +66,24 @@ def page_of(kind):
     return page(VARIANTS[kind]())
 
 
-@pytest.fixture(scope="module", params=VARIANTS)
+@cache
+def words_of(kind):
+    return Page(without_figures(VARIANTS[kind]())).text
+
+
+def without_figures(valuations):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(*NO_FIGURES)
+        return page(valuations)
+
+
+FEW = ("usual", "exact", "least core", "bare", "hostile")  # the others have the same figures
+
+
+@pytest.fixture(
+    scope="module",
+    params=[k if k in FEW else pytest.param(k, marks=pytest.mark.slow) for k in VARIANTS],
+)
 def markup(request):
     return page_of(request.param)
 
@@ -115,7 +134,7 @@ def test_hostile_names_and_texts_stay_text_isolated_from_its_direction():
     told = {"failures": {("owner 0",): bad}, "warnings": {bad: (("owner 1",),)}, "stopped": bad}
     told["provenance"] = {bad: {bad: bad, "lines": f"{bad}\n{bad}"}}
     v = valuation(4, semivalue=bad, **told)
-    parsed = Page(page([v, replace(v, semivalue="Banzhaf")]))
+    parsed = Page(without_figures([v, replace(v, semivalue="Banzhaf")]))
     assert len(parsed.all("script")) == 1
     assert parsed.text.count("<script>1</script>") > 8
     assert escape_text(f"of {spell_name('שלום')} & co") == "of <bdi>שלום</bdi> &amp; co"
@@ -137,7 +156,7 @@ def test_owners_provenance_and_trainings_are_shown_in_order_and_alike_each_time(
     assert "<pre>dupre value \\\n  --budget 30</pre>" in page_of("usual")
     assert "<dt>Python</dt><dd>3.11</dd>" in page_of("usual")
     many = [("owner 0", "owner 1")] * 450 + [("owner 2",)]
-    words = page([valuation(4, evaluations=trainings(many, failed={("owner 2",)}))])
+    words = without_figures([valuation(4, evaluations=trainings(many, failed={("owner 2",)}))])
     assert "the first 200 are listed, 251 more are not" in words
     assert "All 451 trainings" in words
     assert len(page([valuation(100)]).encode()) < 2e6
@@ -176,7 +195,7 @@ SAID = {
 
 @pytest.mark.parametrize("kind", SAID)
 def test_what_is_particular_to_a_valuation_is_said_and_of_no_other(kind):
-    words, usual = Page(page_of(kind)).text, Page(page_of("usual")).text
+    words, usual = words_of(kind), words_of("usual")
     for said in SAID[kind]:
         assert said in words
         assert said not in usual or kind == "bare"
@@ -186,7 +205,7 @@ def test_what_is_particular_to_a_valuation_is_said_and_of_no_other(kind):
 def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     file = tmp_path / "report.html"
     write([bare()], file)
-    assert file.read_text(encoding="utf-8") == page([bare()])
+    assert file.read_text(encoding="utf-8") == page_of("bare")
     monkeypatch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError(28, "full")))
     before = file.read_bytes()
     with pytest.raises(InputError, match="cannot be written"):

@@ -7,18 +7,12 @@ import numpy as np
 import pytest
 
 import dupre
-from commands import NO_FIGURES, RUN_FILES
+from commands import RUN_FILES
 from dupre.runs.directory import RunDirectory, spreadsheet
 from dupre.spec import spec_of
 from owners_and_games import LoggedGame, make_owners
 
 SPEC = spec_of(path="/d.csv", owner="owner", target="y")
-
-
-@pytest.fixture(autouse=True)
-def no_figures(monkeypatch):
-    """Pages have none: drawing them takes time."""
-    monkeypatch.setattr(*NO_FIGURES)
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,10 @@
 import pytest
 
-from commands import NO_FIGURES, SMALL, refuse, run, write_small
+from commands import SMALL, refuse, run, write_small
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    monkeypatch.setattr(*NO_FIGURES)
     monkeypatch.chdir(tmp_path)
     frame = write_small(tmp_path, z=[0.5, 1, 2] * 20)[["owner", "x", "z", "y"]]
     frame.to_csv("data.csv", index=False)

@@ -1,17 +1,11 @@
 import numpy as np
 import pandas as pd
-import pytest
 
 import dupre.data.owners
-from commands import NO_FIGURES, SMALL, refuse, run, write_small
+from commands import SMALL, refuse, run, write_small
 from dupre.cli.show import UNFINISHED
 from dupre.notes import Code, has
 from dupre.result.json import loads
-
-
-@pytest.fixture(autouse=True)
-def no_figures(monkeypatch):
-    monkeypatch.setattr(*NO_FIGURES)
 
 
 def test_caveats_about_recorded_trainings_stay_with_the_values(tmp_path):
