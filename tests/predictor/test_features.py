@@ -8,8 +8,8 @@ from dupre.predictor.features import Features
 EVERY = all_coalitions(6)
 
 
-def make_features(*, is_lasting=False):
-    return Features(EVERY, np.arange(1, 7), turn_to_vectors, is_lasting=is_lasting)
+def make_features():
+    return Features(EVERY, np.arange(1, 7), turn_to_vectors)
 
 
 def turn_to_vectors(_eta, _p, members):
@@ -102,49 +102,6 @@ def test_what_is_not_kept_of_another_origin_or_without_a_hash_is_computed(monkey
         assert features.remember([], lambda: len(times)) == len(times)
         assert features.remember("known", lambda: len(times)) == 0
         times.append(1)
-
-
-def test_distances_of_others_to_all_of_a_large_origin_are_computed_once(monkeypatch):
-    monkeypatch.setattr(module, "ROWS", 2)
-    monkeypatch.setattr(module, "ALL_KEPT", 10)
-    features, rng, asked = make_features(is_lasting=True), np.random.default_rng(0), []
-    every = rng.permutation(EVERY)
-    for count in (3, 3, 7):
-        evaluated = Features(every[:count], features.rows, features.vectors)
-        for columns in (np.arange(4, 20), rng.permutation(len(EVERY))[:15]):
-            some = features[columns]
-            found = evaluated.distances_to(some, "apart", note(asked))
-            np.testing.assert_array_equal(found, apart(evaluated, some))
-            part = evaluated[1:3].distances_to(some, "apart", note(asked))
-            np.testing.assert_array_equal(part, found[1:3])
-    assert asked == [(2, len(EVERY))] * 4  # of three coalitions, then of four more
-
-
-def test_rows_are_kept_as_far_as_there_is_room_and_forgotten_with_those_who_asked(monkeypatch):
-    monkeypatch.setattr(module, "ALL_KEPT", 10)
-    monkeypatch.setattr(module, "EXACTLY_KEPT", 8 * len(EVERY))
-    monkeypatch.setattr(module, "ROWS", 1)
-    features = make_features(is_lasting=True)
-
-    def ask(evaluated, key, some=features[:20]):
-        """How many distances are computed."""
-        asked = []
-        found = evaluated.distances_to(some, key, note(asked))
-        np.testing.assert_array_equal(found, apart(evaluated, some))
-        return sum(m * mb for m, mb in asked)
-
-    first = Features(EVERY[:5], features.rows, features.vectors)
-    later = Features(EVERY[:6], features.rows, features.vectors)
-    passing = make_features()[:20]
-    assert [ask(first, "one", passing), ask(first, "one", passing)] == [5 * 20] * 2  # not kept
-    whole = len(EVERY)
-    assert [ask(first, "one"), ask(first, "one")] == [5 * whole, 0]
-    assert [ask(first, "other"), ask(first, "one")] == [5 * 20, 0]  # no room for two
-    assert [ask(later, "other"), ask(later, "other")] == [6 * whole, 0]  # the first has left
-    assert ask(later, "one") == 6 * 20
-    assert ask(Features(EVERY[:9], features.rows, features.vectors), "other") == 9 * 20
-    assert ask(later, "other") == 6 * whole  # too many leave no room
-    assert ask(later, ["without a hash"]) == 6 * 20
 
 
 @pytest.mark.parametrize("many", [2, 1000])

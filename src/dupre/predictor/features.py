@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,18 +20,12 @@ Found = TypeVar("Found")
 Compute = Callable[["Features", "Features"], Floats]
 """Distances of coalitions to others, (m, mb)."""
 
-KEPT = 2**26
-"""Distances to some coalitions kept in 32 bits: a quarter of a gigabyte."""
-
-EXACTLY_KEPT = 2**25
-"""Distances of evaluated coalitions to all others kept in 64 bits: a quarter of a gigabyte."""
+KEPT = 2**25
+"""Distances to some coalitions that are kept: a quarter of a gigabyte."""
+# Those of all coalitions of 16 owners to 512 landmarks just fit; kept they halve a round's time.
 
 ALL_KEPT = 2_048
 """Coalitions up to which the distances of all pairs are kept."""
-
-ROWS = 16
-"""Evaluated coalitions whose distances to all others are computed at a time, always as many: the
-result is the same to the last bit, whatever was computed before."""
 
 MANY = 4_096
 """Coalitions of which vectors are not copied as a whole."""
@@ -56,7 +49,6 @@ class Features:
             data kernels need it.
         origin: the features that these are some of, and which of them, (m,).
         are_kept: whether the origin keeps their distances to all others: see `distances_to`.
-        is_lasting: whether they keep distances of evaluated coalitions to them.
     """
 
     members: Members
@@ -64,7 +56,6 @@ class Features:
     vectors: Callable[..., Floats] | None = field(default=None, repr=False)
     origin: tuple[Features, Ints] | None = field(default=None, repr=False)
     are_kept: bool = field(default=False, repr=False)
-    is_lasting: bool = field(default=False, repr=False)
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -92,17 +83,12 @@ class Features:
         """The same; what `distances_to` computes to them is kept by their origin."""
         return replace(self, are_kept=True)
 
-    def make_lasting(self) -> Features:
-        """The same; they keep distances of evaluated coalitions to them."""
-        return replace(self, is_lasting=True)
-
     def distances_to(self, others: Features, key: Hashable, compute: Compute) -> Floats:
         """Distances of these to other coalitions, (m, mb), which `compute` finds.
 
         Within an origin of up to ALL_KEPT coalitions they are computed once. Those to coalitions
         that are kept are computed once for all of the origin, and again only if one was not kept
-        the time before. They are kept as 32-bit numbers, up to KEPT. Those of other coalitions to
-        some of a larger, lasting origin are computed once for all of it, up to EXACTLY_KEPT.
+        the time before, up to KEPT.
         """
         origin, rows = self.origin or (self, None)
         other, columns = others.origin or (others, None)
@@ -110,11 +96,7 @@ class Features:
             return compute(self, others)
         if others is self and columns is None and len(self) <= ALL_KEPT:
             return self._pairs(key, compute)
-        if columns is None:
-            return compute(self, others)
-        if origin is not other and other.is_lasting and len(other) > ALL_KEPT:
-            return other.remember("rows", _Rows).find(self, others, key, compute)
-        if origin is not other or rows is None:
+        if origin is not other or rows is None or columns is None:
             return compute(self, others)
         if len(origin) <= ALL_KEPT:
             return _take(origin._pairs(key, compute), rows, columns)
@@ -183,7 +165,7 @@ class _Kept:
         self.count = count
         self._place: dict[int, int] = {}
         self._asked: tuple[bytes, Ints] = b"", np.empty(0, dtype=np.int64)
-        self._distances = np.empty((b, count), dtype=np.float32)
+        self._distances = np.empty((b, count))
 
     def serves(self, columns: Ints) -> bool:
         """Whether distances to these were asked for last."""
@@ -209,54 +191,6 @@ class _Kept:
     def find(self, rows: Ints, places: Ints) -> Floats:
         """The distances of some of the b to the columns in these places, (rows, columns)."""
         return np.asarray(self._distances[_as_slice(rows)].take(places, axis=1))
-
-
-class _Rows:
-    """Distances of coalitions to all of b others, in a row for each, by kernel."""
-
-    def __init__(self) -> None:
-        self._rows: dict[Hashable, dict[bytes, Floats]] = {}
-        self._asked_by: dict[Hashable, weakref.ref[Features]] = {}
-
-    def find(self, these: Features, others: Features, key: Hashable, compute: Compute) -> Floats:
-        """The distances, (m, mb), to some of the b; too many are computed and not kept."""
-        every, columns = cast(tuple[Features, Ints], others.origin)
-        names = these.remember("names", lambda: [row.tobytes() for row in these.members])
-        asked_by = these.origin[0] if these.origin else these
-        self._asked_by[key] = weakref.ref(asked_by)
-        if len(asked_by) * len(every) > EXACTLY_KEPT:
-            self._rows.clear()
-            return compute(these, others)
-        with _ADDING:
-            rows = self._rows.setdefault(key, {})
-            if new := [i for i, name in enumerate(names) if name not in rows]:
-                if not self._make_room(len(new), len(every), asked_by):
-                    return compute(these, others)
-                for block in split(len(new), ROWS):
-                    index = new[block]
-                    filled = these[np.array(index + index[-1:] * (ROWS - len(index)))]
-                    found = _to_all(filled, every, compute)
-                    rows.update(zip([names[i] for i in index], found, strict=False))
-        distances = np.empty((len(these), len(others)))
-        for name, distance in zip(names, distances, strict=True):
-            rows[name].take(columns, out=distance, mode="clip")  # other modes copy once more
-        return distances
-
-    def _make_room(self, count: int, b: int, asked_by: Features) -> bool:
-        """Whether so many more rows may be kept; forgets kernels that are no longer asked for."""
-        if (count + sum(map(len, self._rows.values()))) * b > EXACTLY_KEPT:
-            for key, last in self._asked_by.items():
-                if last() is not asked_by:
-                    self._rows.pop(key, None)
-        return (count + sum(map(len, self._rows.values()))) * b <= EXACTLY_KEPT
-
-
-def _to_all(these: Features, every: Features, compute: Compute) -> Floats:
-    """Distances of some coalitions to all others, (m, b)."""
-    found = np.empty((len(these), len(every)))
-    columns = [(slice(None), some) for some in tiles(len(every), TILE // 2)]
-    fill_blocks(found, lambda block: compute(these, every[block[1]]), columns)
-    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
-from scipy.linalg.blas import dtrmm, dtrsm, strsm
+from scipy.linalg.blas import dtrmm, dtrsm
 from scipy.linalg.lapack import dtrtri
 
 from dupre._types import Floats, Ints, Members
@@ -31,12 +31,6 @@ from dupre.predictor.warp import Warp
 
 SMALL = 64
 """Side of a triangular matrix from which on it is inverted by matrix products of its parts."""
-
-EXACT_ROWS = 256
-"""Evaluated coalitions from which on variances that only shift means need fewer digits."""
-
-SHIFT = 5e-7
-"""Part of its distance from the centre by which rounding may change one of very many means."""
 
 EXACT_UP_TO = 4_096
 """Predicted coalitions up to which covariances of functionals are summed over all pairs of them."""
@@ -194,10 +188,8 @@ class GaussianProcess:
 
     def remaining(self, explained: Floats, inputs: Features) -> Floats:
         """Variance of the z of m coalitions, (m,), given L^-1 K_AB, (a, m)."""
-        return self._remaining(_squared_norms(explained), inputs)
-
-    def _remaining(self, explained_variance: Floats, inputs: Features) -> Floats:
-        return np.maximum(self.kernel.diagonal(inputs) - explained_variance, 0.0)
+        known = np.einsum("ab,ab->b", explained, explained)
+        return np.asarray(np.maximum(self.kernel.diagonal(inputs) - known, 0.0))
 
     def back_from(
         self, K: Floats, inputs: Features, explained: Floats | None
@@ -211,43 +203,9 @@ class GaussianProcess:
         """
         variance = np.zeros(len(inputs))
         if self.warp.curved:  # otherwise it does not matter
-            if explained is None:
-                known = self._explained_variance(K, inputs)
-            else:
-                known = _squared_norms(explained)
-            variance = self._remaining(known, inputs) + self.noise
+            explained = self.explain(K) if explained is None else explained
+            variance = self.remaining(explained, inputs) + self.noise
         return self.back(self.alpha @ K, variance, inputs)
-
-    def _explained_variance(self, K: Floats, inputs: Features) -> Floats:
-        """|L^-1 K|² of m of very many coalitions, (m,), as exactly as their means need it.
-
-        The first EXACT_ROWS of L^-1 K are computed as usual. They usually explain most of the
-        covariances; for what they leave 32-bit numbers are enough. Rounding errors of a sum of `a`
-        terms are of the order of sqrt(a) (Higham & Mary 2019). Where that many could change a mean
-        by more than SHIFT, all is computed in 64 bits.
-
-        Args:
-            K: covariance of the evaluated with them, (a, m).
-            inputs: the m coalitions.
-        """
-        first = solve_lower(self.L[:EXACT_ROWS, :EXACT_ROWS], K[:EXACT_ROWS])
-        known = _squared_norms(first)
-        if len(K) <= EXACT_ROWS:
-            return known
-        rest = (K[EXACT_ROWS:] - self.L[EXACT_ROWS:, :EXACT_ROWS] @ first).astype(np.float32)
-        rest = strsm(1.0, self._single_L.T, rest.T, side=1, overwrite_b=1)
-        small = np.einsum("ba,ba->b", rest, rest, dtype=np.float64)
-        error = small * np.sqrt(len(K)) * np.finfo(np.float32).eps
-        doubtful = error * (self.warp.scale * self.amplitude(inputs)) ** 2 / 2 > SHIFT
-        known += small
-        if doubtful.any():
-            known[doubtful] = _squared_norms(self.explain(K[:, doubtful]))
-        return known
-
-    @cached_property
-    def _single_L(self) -> Floats:
-        """What the rows of L from EXACT_ROWS on have beyond these columns, in 32 bits."""
-        return np.asarray(self.L[EXACT_ROWS:, EXACT_ROWS:], dtype=np.float32, order="C")
 
     def observed_weights(self, inner: Floats, W: Floats) -> Floats:
         """How much functionals W, (f, b), of predicted means change with each utility, (f, a).
@@ -318,11 +276,6 @@ def cholesky_factor(K: Floats) -> Floats | None:
         return np.asarray(cholesky(K.T, lower=True, check_finite=False))
     except np.linalg.LinAlgError:
         return None
-
-
-def _squared_norms(explained: Floats) -> Floats:
-    """Of each column, (m,)."""
-    return np.asarray(np.einsum("ab,ab->b", explained, explained))
 
 
 def solve_lower(L: Floats, K: Floats) -> Floats:
@@ -582,7 +535,7 @@ def multiply(kernel: Kernel, a: Features, b: Features, V: Floats) -> Floats:
 
     def multiply_tile(some: slice) -> Floats:
         K = kernel(b[some], a)
-        return np.asarray(K.T.astype(V.dtype, copy=False) @ V[some])
+        return np.asarray(K.T @ V[some])
 
     products = compute_blocks(multiply_tile, tiles(len(b)))
     return reduce(np.add, products, np.zeros((len(a), V.shape[1])))

@@ -418,8 +418,6 @@ class Size(Exponential):
 
     def distance(self, a: Features, b: Features) -> Floats:
         x, y = (np.log1p(of.total_rows) for of in (a, b))
-        if b.are_kept:  # as precise as other distances to them
-            x, y = x.astype(np.float32), y.astype(np.float32)
         apart = x[:, None] - y
         return np.asarray(np.square(apart, out=apart))
 

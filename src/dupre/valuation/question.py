@@ -281,7 +281,7 @@ class Question:
     @cached_property
     def features(self) -> Features:
         """Of all b coalitions: what is computed of them is kept from round to round."""
-        return self.describe(self.weights.members).make_lasting()
+        return self.describe(self.weights.members)
 
     @cached_property
     def relations(self) -> tuple[Floats, Floats]:
