@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -28,16 +27,8 @@ LONGEST_LINE = 2_000
 MOST_PLACES = 8
 """Decimals up to which a number is written without a power of ten."""
 
-FEWEST_ROWS = 10
-"""Validation rows from which on resamples of them tell well how far others would be."""
-
 MOST_NAMED = 8
 """Things named one by one; the others are counted."""
-
-_MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
-_MINUS_ZERO = re.compile(r"(?<![\w.-])-(?=0(?:\.0+)?(?![\d.]))")
-_DIRECTORIES = re.compile(r"(?<![\w:/.\\])(?:~|[A-Za-z]:)?(?:[/\\][^\s/\\'\":,;]+)+[/\\](?=\S)")
-_QUOTED_DIRECTORIES = re.compile(r"(?<=')(?:~|[A-Za-z]:)?(?:[/\\][^'/\\\n]+)+[/\\](?=[^'/\\\n]+')")
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
@@ -116,25 +107,12 @@ def json_numbers(numbers: Iterable[float]) -> str:
     return json.dumps(plain, separators=(",", ":"))
 
 
-def spell_name(name: str) -> str:
-    """The name within a sentence: shortened, and kept apart from the writing direction around it.
-
-    The two characters that isolate it (U+2068, U+2069) are in no name: `printable` spells them out.
-    """
-    return f"\u2068{shorten(name)}\u2069"
-
-
 def join_list(parts: Iterable[str], most: int = MOST_NAMED) -> str:
     """`a, b and c`; those after about `most` by number."""
     texts = list(parts)
     most = most + 1 if len(texts) == most + 1 else most
     texts = [*texts[:most], *([f"{len(texts) - most:,} more"] if len(texts) > most else [])]
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
-
-
-def list_names(names: Iterable[str], most: int = MOST_NAMED) -> str:
-    """Names within a sentence; those after about `most` by number."""
-    return join_list(map(spell_name, names), most)
 
 
 def count_things(count: int, thing: str) -> str:
@@ -149,13 +127,6 @@ def percent(part: float) -> str:
     return "<1" if 0 < part < 0.005 else f"{100 * part:.0f}"
 
 
-def exact_percent(probability: float) -> str:
-    """A probability to three digits, never rounded to certainty."""
-    if probability == 1:
-        return "100 %"
-    return "more than 99.9 %" if probability > 0.999 else f"{100 * probability:.3g} %"
-
-
 def plain_number(value: float, places: int) -> str:
     """A number with this many decimals, as programs read it; no minus sign before zero.
 
@@ -163,21 +134,6 @@ def plain_number(value: float, places: int) -> str:
     """
     value = _without_rounding(value)
     return _in_powers(value, places) if places > MOST_PLACES else f"{value:z.{places}f}"
-
-
-def with_minus_signs(words: str) -> str:
-    """A sentence with the minus signs of `number` before its numbers, and none before zero."""
-    return _MINUS.sub("−", _MINUS_ZERO.sub("", words))
-
-
-def without_directories(words: str) -> str:
-    """A text in which files of this machine are named without their directories."""
-    return _DIRECTORIES.sub("", _QUOTED_DIRECTORIES.sub("", words))
-
-
-def short_number(value: float) -> str:
-    """A number as prose has it: three digits, or all before the point."""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def write_apart(low: float, high: float) -> tuple[str, str]:

@@ -13,9 +13,8 @@ import pytest
 
 from commands import NO_FIGURES
 from dupre import InputError
-from dupre.report.document import escape_text
+from dupre.report.document import escape_text, spell_name
 from dupre.report.page import notebook_table, page, write
-from dupre.wording import spell_name
 from reporting import HOSTILE, VARIANTS, bare, trainings, valuation
 
 FIGURES = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dupre.errors import InputError
-from dupre.wording import escape_controls, shorten, with_minus_signs
+from dupre.wording import MOST_NAMED, escape_controls, join_list, shorten
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -39,6 +39,10 @@ PICTURES = {
 LARGEST_LOGO = 500_000
 """Bytes of a logo: it is part of every page."""
 
+_MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
+_MINUS_ZERO = re.compile(r"(?<![\w.-])-(?=0(?:\.0+)?(?![\d.]))")
+_DIRECTORIES = re.compile(r"(?<![\w:/.\\])(?:~|[A-Za-z]:)?(?:[/\\][^\s/\\'\":,;]+)+[/\\](?=\S)")
+_QUOTED_DIRECTORIES = re.compile(r"(?<=')(?:~|[A-Za-z]:)?(?:[/\\][^'/\\\n]+)+[/\\](?=[^'/\\\n]+')")
 _ISOLATED = re.compile("\u2068([^\u2068\u2069]*)\u2069")
 
 
@@ -73,6 +77,19 @@ def read_logo(path: str) -> str:
             f"the logo {path!r} has {len(content):,} bytes; take one of at most {LARGEST_LOGO:,}"
         )
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def spell_name(name: str) -> str:
+    """The name within a sentence: shortened, and kept apart from the writing direction around it.
+
+    The two characters that isolate it (U+2068, U+2069) are in no name: `printable` spells them out.
+    """
+    return f"\u2068{shorten(name)}\u2069"
+
+
+def list_names(names: Iterable[str], most: int = MOST_NAMED) -> str:
+    """Names within a sentence; those after about `most` by number."""
+    return join_list(map(spell_name, names), most)
 
 
 def full_name(owner: str) -> str:
@@ -132,3 +149,13 @@ def _environment() -> Environment:
     found.globals |= {"style": Markup(style), "script": Markup(script), "digest": digest}
     found.filters["sentence"] = _escape_sentence
     return found
+
+
+def with_minus_signs(words: str) -> str:
+    """A sentence with the minus signs of `number` before its numbers, and none before zero."""
+    return _MINUS.sub("−", _MINUS_ZERO.sub("", words))
+
+
+def without_directories(words: str) -> str:
+    """A text in which files of this machine are named without their directories."""
+    return _DIRECTORIES.sub("", _QUOTED_DIRECTORIES.sub("", words))

@@ -18,7 +18,7 @@ import pandas as pd
 from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.notes import ABOUT_TABLE, Code, select, warnings
-from dupre.report.document import Heading, full_name, render
+from dupre.report.document import Heading, full_name, list_names, render, without_directories
 from dupre.report.plots import draw_figure, known_widths
 from dupre.report.relations import Relation, relations
 from dupre.report.statements import shared_words, statements
@@ -37,14 +37,7 @@ from dupre.result.payments import Payments
 from dupre.result.records import Z95, Diagnostics
 from dupre.result.table import table_headings, table_lines
 from dupre.result.valuation import Valuation
-from dupre.wording import (
-    join_list,
-    list_names,
-    number,
-    percent,
-    shorten,
-    without_directories,
-)
+from dupre.wording import join_list, number, percent, shorten
 
 TITLE = "What each owner's data are worth"
 

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dupre._types import Floats
+from dupre.report.document import spell_name
 from dupre.result.records import Evidence
 from dupre.result.valuation import Valuation
-from dupre.wording import percent, spell_name
+from dupre.wording import percent
 
 SHARED = 0.5
 """Part of an owner's rows that another holds too from which on it is reported."""

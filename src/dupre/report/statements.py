@@ -18,7 +18,7 @@ from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.game.coalitions import find_owner
 from dupre.notes import Code, has, warnings
-from dupre.report.document import Heading, full_name, render
+from dupre.report.document import Heading, full_name, list_names, render, spell_name
 from dupre.report.relations import Relation, relations
 from dupre.report.summary import (
     LEVEL,
@@ -36,7 +36,7 @@ from dupre.result.payments import Payments, explain_outside
 from dupre.result.table import decimals
 from dupre.result.uncertainty import OF_ROWS
 from dupre.result.valuation import Valuation
-from dupre.wording import join_list, list_names, number, printable, spell_name
+from dupre.wording import join_list, number, printable
 
 FEW_ROWS = 30
 """Rows below which a statement says that they are few."""

@@ -19,6 +19,7 @@ from dupre._types import Bools, Floats, Ints
 from dupre.game.semivalues import group_sizes
 from dupre.metrics import TABLE
 from dupre.notes import GUESSED, TOO_NARROW, Code, has, select
+from dupre.report.document import list_names, spell_name, without_directories
 from dupre.result.as_text import failed_part, trained_part
 from dupre.result.covariances import half_widths
 from dupre.result.table import decimals
@@ -30,14 +31,7 @@ from dupre.result.uncertainty import (
     width_for_these_rows,
 )
 from dupre.result.valuation import Valuation
-from dupre.wording import (
-    join_list,
-    list_names,
-    number,
-    percent,
-    spell_name,
-    without_directories,
-)
+from dupre.wording import join_list, number, percent
 
 LEVEL = 0.95
 """Probability from which on something is called settled."""

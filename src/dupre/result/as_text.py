@@ -17,7 +17,6 @@ from dupre.wording import (
     LONGEST_LINE,
     cut,
     escape_controls,
-    exact_percent,
     plain_number,
     printable,
 )
@@ -101,3 +100,10 @@ def _table(v: Valuation) -> list[str]:
     for owner, *entries in table_lines(v, plain_number):
         table.append((printable(v.owners[owner]), *(entry.text for entry in entries)))
     return align(table)
+
+
+def exact_percent(probability: float) -> str:
+    """A probability to three digits, never rounded to certainty."""
+    if probability == 1:
+        return "100 %"
+    return "more than 99.9 %" if probability > 0.999 else f"{100 * probability:.3g} %"

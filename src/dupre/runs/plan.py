@@ -18,7 +18,8 @@ from dupre.utility.estimator import uses_torch
 from dupre.utility.model import ModelUtility
 from dupre.valuation.question import LeastCore
 from dupre.valuation.second_trainings import CHECKED, count_needed
-from dupre.wording import FEWEST_ROWS, count_things, join_list, printable, quote, write_apart
+from dupre.valuation.validation_rows import FEWEST_ROWS
+from dupre.wording import count_things, join_list, printable, quote, write_apart
 
 MOST_LISTED = 12
 """Owners up to which each is named with its rows, and classes up to which each is named."""

@@ -27,7 +27,6 @@ from dupre.wording import (
     join_list,
     percent,
     printable,
-    short_number,
     write_apart,
 )
 
@@ -237,3 +236,8 @@ def outside_notes(utilities: Sequence[float], bounds: Bounds) -> list[Note]:
     ends = [end if math.isfinite(end) else None for end in (low, high)]
     counts = {"outside": len(outside), "utilities": len(utilities)}
     return [note(Code.OUTSIDE_BOUNDS, text, **counts, bounds=ends, first=float(outside[0]))]
+
+
+def short_number(value: float) -> str:
+    """A number as prose has it: three digits, or all before the point."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

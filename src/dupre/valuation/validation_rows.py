@@ -28,7 +28,10 @@ from dupre.training.evaluation import Evaluation
 from dupre.utility.describe import Traits
 from dupre.utility.validation import ValidationRows
 from dupre.valuation.state import State
-from dupre.wording import FEWEST_ROWS, count_things, join_list, percent, quote
+from dupre.wording import count_things, join_list, percent, quote
+
+FEWEST_ROWS = 10
+"""Validation rows from which on resamples of them tell well how far others would be."""
 
 ROUNDING = 1e-12
 """Part of the largest utility below which a difference is one of rounding."""
