@@ -29,7 +29,7 @@ import dupre
 from dupre.game.coalitions import all_coalitions, to_names
 from dupre.store.origin import Origin
 from dupre.store.store import Store, Stored
-from dupre.training import dask_worker, worker_process, workers
+from dupre.training import dask, worker_process, workers
 from dupre.training.evaluation import Evaluation, Training
 from load import LOADS, load
 
@@ -200,7 +200,7 @@ def bytes_per_task() -> tuple[int, int]:
         worker_process._send = original
     everyone = Training(owners.names)
     for_dask = (
-        dask_worker.evaluate_on_worker,
+        dask.evaluate_on_worker,
         "f" * 32,
         worker_process.ProcessSettings(timeout=60.0),
         everyone,
