@@ -370,39 +370,7 @@ def test_a_limit_on_the_size_of_files_loses_nothing(path):
     assert utilities(path, "b") == {0: 0.75}
 
 
-# --- several processes
-
-
-@pytest.fixture(scope="module")
-def others():
-    """Processes that any test of this module may ask; they are never killed."""
-    started = [stores.Other() for _ in range(3)]
-    yield started
-    for other in started:
-        other.close()
-
-
-def test_processes_that_save_at_the_same_time_lose_nothing(path, others):
-    job = "[save('{0}', r, r / 7) for r in range(60)] and [save('c', r, {1}) for r in range(20)]"
-    first, second = others[:2]
-    with open_store(path) as store:
-        first.use(path)
-        second.use(path)
-        first.tell(job.format("a", 1.0))
-        second.tell(job.format("b", 2.0))
-        assert first.answer() == second.answer() == [None] * 20
-        read = "sorted((*vars(e.training).values(), e.utility) for e in store.evaluations())"
-        store.refresh()
-        for other in (first, second):
-            other.ask("store.refresh()")
-            assert other.ask(read) == eval(read, {"store": store})
-            other.ask("store.close()")
-    for members in ("a", "b"):
-        assert utilities(path, members) == {r: r / 7 for r in range(60)}
-    contested = utilities(path, "c")
-    assert len(contested) == 20
-    assert set(contested.values()) <= {1.0, 2.0}
-    assert sql(path, "SELECT count(*) FROM evaluations") == [(140,)]
+# --- other processes
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -467,18 +435,10 @@ def test_looking_into_a_store_does_not_endanger_what_the_same_process_saves(path
     assert len(everything(path)[0]) == 4
 
 
-def test_a_store_that_another_process_closes_is_not_taken_for_damaged(path, others):
-    other = others[0]
-    other.use(path)
-    other.ask("store.close()")
-    other.tell("grow(60)")
-    while not select.select([other.process.stdout], [], [], 0)[0]:
-        open_store(path).close()
-    assert other.answer() is None
-
-
-def test_processes_may_make_the_same_store_at_the_same_time(tmp_path, others):
-    for number in range(8):
-        for other in others:
-            other.tell(f"open_store({str(tmp_path / f'{number}.sqlite')!r}).close()")
-        assert [other.answer() for other in others] == [None] * len(others)
+def test_a_store_that_another_process_closes_is_not_taken_for_damaged(path):
+    with other_process(path) as other:
+        other.ask("store.close()")
+        other.tell("grow(60)")
+        while not select.select([other.process.stdout], [], [], 0)[0]:
+            open_store(path).close()
+        assert other.answer() is None
