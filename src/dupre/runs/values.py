@@ -19,9 +19,9 @@ from dupre.store.frames import as_frame
 from dupre.store.store import Store
 from dupre.training.engines import Dask, Local, OnError
 from dupre.utility.model import ModelUtility
-from dupre.valuation.completion import complete
 from dupre.valuation.progress import Display
 from dupre.valuation.sameness import Sameness
+from dupre.valuation.training_notes import complete
 from dupre.valuation.value import value
 from dupre.valuation.valuer import Valuer
 

@@ -48,6 +48,7 @@ class FileLock:
                 f"the lock file cannot be opened: {cause}; may this user write there?"
             ) from cause
         try:
+            # flock, not lockf: the file can be opened and closed again without losing the lock.
             if fcntl is not None:
                 fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -41,6 +41,7 @@ PACKAGES = ("dupre", "numpy", "scipy", "scikit-learn", "pandas")
 ROWS_OF = "rows of "
 """What the fingerprint of an owner's rows is called, before the name."""
 
+# A counter of calls, levels that nobody uses and a package's patch change; utilities mostly do not.
 HINTS = ("state", "categories", "packages")
 """Parts that may change without any change of a utility."""
 
@@ -218,7 +219,7 @@ class StoreOrigin:
 
     def _name_by_rows(self, names: Names, marks: Mapping[str, str]) -> Names | None:
         """Present names of members, by their fingerprints then; None if one is gone."""
-        left, found = dict(self._owners), []
+        left, found = dict(self._owners), []  # each once: two owners may hold equal rows
         for name in names:
             same = [owner for owner, mark in left.items() if mark == marks[name]]
             if not same:

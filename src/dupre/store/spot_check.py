@@ -33,12 +33,14 @@ OF_SPREAD, OF_SIZE = 1e-6, 1e-9
 """How far two utilities may be apart and still be the same, relative to the spread of all stored
 ones and to their size: another processor adds in another order."""
 
+# Two tell that a utility changes from call to call, the third gives its noise a second degree.
 NEW_TRAININGS = 3
 """New trainings of a coalition whose utility changes from call to call."""
 
 FREE = 1.0
 """Seconds up to which the utility of no data is asked for again each time, besides a coalition."""
 
+# A false alarm stops a paid run; a change that matters is far beyond this limit.
 CHANCE = 1e-3
 """The chance to refuse such a utility although nothing has changed."""
 
@@ -60,7 +62,7 @@ def spot_check(
     known = [e for e in stored if _is_comparable(traits, e)]
     for chosen in _choose(known, largest=origin.change.any):
         tolerance = _tolerance(known, chosen)
-        again = _train_again(workers, chosen, tolerance)
+        again = _train_again(workers, chosen, tolerance)  # where trainings run: code differs there
         checks += [(chosen, evaluation) for evaluation in again]
         if not _are_same(store, chosen, again, tolerance):
             difference = _difference(chosen, again)
@@ -86,7 +88,7 @@ def _choose(known: Sequence[Evaluation], *, largest: bool) -> list[Evaluation]:
     """What to train again: one evaluation, and no data before it if that costs nothing."""
     empty = [e for e in known if not e.training.members]
     others = [e for e in known if e.training.members]
-    if largest:
+    if largest:  # more owners are part of it, so a change of any of them shows
         others.sort(key=lambda e: -len(e.training.members))
     if largest or (empty and empty[0].seconds <= FREE):
         return [*empty[:1], *others[:1]]

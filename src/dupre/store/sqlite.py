@@ -23,6 +23,7 @@ from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import canonical
 from dupre.training.evaluation import Evaluation, Training
 
+# Long enough for a slow disk, short enough that a program which never lets go is named.
 LOCK_SECONDS = 60.0
 """How long to wait for another process that is writing, in seconds."""
 
@@ -217,6 +218,7 @@ def to_row(evaluation: Evaluation, contents: str) -> tuple[Any, ...]:
         escape_surrogates(evaluation.traceback) or None,
         to_json(evaluation.warnings),
         _real(evaluation.seconds),
+        # SQLite has 64-bit integers; the column has no type, so that a text stays a text.
         seed if seed is None or abs(seed) < 2**63 else str(seed),
         evaluation.finished,
         evaluation.worker,
@@ -307,6 +309,7 @@ def _explain(cause: Exception, name: str, verb: str) -> StoreError:
     """An error of SQLite as a StoreError that says what to do."""
     code = _code(cause)
     help_: tuple[str, ...]
+    # A file limit (RLIMIT_FSIZE) shows as an input/output error: to the user the disk is full.
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR) or "full" in str(cause):
         kept = ": everything stored before is kept"
         help_ = ("make room on the disk, then ", Remedy.CALL_AGAIN, kept)
@@ -343,6 +346,7 @@ def _check_tables(db: Connection, *, make: bool) -> None:
         return db.execute(question).fetchone()[0]
 
     marks = [ask("PRAGMA application_id"), ask("PRAGMA user_version")]
+    # Marks of 0 are those of any SQLite file: only one without tables is taken for a new store.
     if make and marks == [0, 0] and not ask("SELECT count(*) FROM sqlite_master"):
         db.execute("PRAGMA journal_mode = WAL")
         with db.transaction():
@@ -358,6 +362,7 @@ def _check_tables(db: Connection, *, make: bool) -> None:
             "use the dupre that made it, or ",
             Remedy.ANOTHER_STORE,
         )
+    # Not integrity_check: that also compares indexes with tables, O(N log N) (SQLite's manual).
     if (verdict := ask("PRAGMA quick_check(1)")) != "ok":
         raise sqlite3.DatabaseError(verdict)
 

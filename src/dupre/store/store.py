@@ -217,7 +217,7 @@ class Store:
 
     def save(self, evaluation: Evaluation) -> None:
         """Write one evaluation to the disk; a second utility of the same training is ignored."""
-        row = self._to_row(evaluation)
+        row = self._to_row(evaluation)  # then read back: a resumed run must see the same numbers
         if not self._writer.has_written(row):
             self._check_file()
             with self._db.write():
@@ -258,7 +258,7 @@ class Store:
         new = [which for which, key in self._keys.items() if key > last]
         new = [which for which in new if which[0] or empty]
         found = [(times[which], self._utilities[which[0]][which[1]]) for which in new]
-        known = [pair for pair in found if pair[1].worker != "known"]
+        known = [pair for pair in found if pair[1].worker != "known"]  # nobody can do those again
         known.sort(key=lambda pair: (pair[0], bool(pair[1].training.members), pair[1].seconds))
         return [e for _, e in known]
 

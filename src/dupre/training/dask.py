@@ -122,7 +122,7 @@ class DaskCluster:
     def _submit(self, training: Training, finished: _Finished) -> None:
         what = (evaluate_on_worker, self._shared, self._token, self._settings, training)
         try:
-            future = self._client.submit(*what, pure=False)
+            future = self._client.submit(*what, pure=False)  # or a repeat would be looked up
             self._running[future] = training
             future.add_done_callback(partial(self._collect, training, finished))
         except _errors() as cause:

@@ -32,7 +32,7 @@ except ImportError:  # Windows: abandoned files stay in the temporary directory
     fcntl = None  # type: ignore[assignment]
 
 _PREFIX = "dupre-rows-"
-_ALIGNED = 64
+_ALIGNED = 64  # bytes of a cache line, which vector instructions need at most
 
 
 @dataclass(frozen=True)

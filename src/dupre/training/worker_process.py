@@ -42,6 +42,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEX
 CLOSED = "closed"
 """The failure of a training whose run has ended."""
 
+# It imports the user's packages, which says nothing of how long a training may take.
 LOAD_SECONDS = 30.0
 """Loading a utility may take this long, or as long as a training if that is more: it imports."""
 

@@ -27,6 +27,7 @@ from dupre.valuation.stopping import RunSettings, State, reason_to_end
 from dupre.valuation.trainings import Trainings
 from dupre.valuation.valuer import Valuer
 
+# Beyond, and for a least core, a look at the values could take longer than the batch.
 WATCHED_UP_TO = 4_096
 """Counting coalitions up to which intervals are computed after every batch, not only for rules."""
 
@@ -114,6 +115,7 @@ class Loop:
                 self._save_round()
                 return self._reason() or "its time is over"
         self._give_up_if_all_failed()
+        # Not before the first design is there: the three that are checked come from it.
         if batch or not self.valuer.first_left or not self._left:
             self._train_again()
         self._save_round()
@@ -143,7 +145,7 @@ class Loop:
             self._train(self.trainings.missing_again(chosen))
             if new := set(map(self.store.key, chosen)) - self.trainings.twice:
                 self.trainings.twice |= new
-                self.latest = None
+                self.latest = None  # as many evaluated as before, but other values
                 self._observe(chosen)
             more = second_trainings.choose(self.valuer, self.store, chosen)
             if len(more) == len(chosen):
@@ -174,6 +176,7 @@ class Loop:
         order, for single owners are more likely to fail; so does a strategy that has one.
         """
         valuer = self.valuer
+        # With room for all that is left there is nothing to choose, so workers need not wait.
         no_choice = self.settings.stop is None and self._left >= valuer.left
         size = valuer.left if no_choice else valuer.first_left or valuer.question.batch
         self.clock.choices += not valuer.first_left
@@ -185,6 +188,7 @@ class Loop:
 
     def _reason(self) -> str:
         """Why to stop, empty to go on."""
+        # Intervals about sizes of which none is known are a guess: no reason to stop.
         guessed = self.valuer.left and not self.valuer.knows_middle_sizes
         valuation = self._valuation if not guessed else lambda: None
         state = State(self.valuer.evaluated, self.clock.seconds, valuation)

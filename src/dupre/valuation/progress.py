@@ -15,6 +15,7 @@ FIRST_LINE = 5.0
 LINE_EVERY = 30.0
 """Seconds until the first line, and between lines, where there is no terminal."""
 
+# The first training imports and loads; from the third on their mean says something.
 FIRST_FEW = 3
 """Evaluations after which their number times their time is an estimate."""
 

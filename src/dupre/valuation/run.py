@@ -16,10 +16,10 @@ from dupre.store.spot_check import spot_check
 from dupre.store.store import Store, Stored
 from dupre.training.engines import Engine
 from dupre.utility.describe import Traits
-from dupre.valuation.completion import complete, unused_notes, warn_of_failed_predictor
 from dupre.valuation.loop import Loop, is_watched
 from dupre.valuation.progress import Display
 from dupre.valuation.stopping import RunSettings
+from dupre.valuation.training_notes import complete, unused_notes, warn_of_failed_predictor
 from dupre.valuation.trainings import new_evaluations
 from dupre.valuation.validation_rows import check_resamples
 from dupre.valuation.valuer import Valuer

@@ -17,12 +17,14 @@ from dupre.store.store import Store
 from dupre.utility.describe import Traits
 from dupre.valuation.valuer import Valuer
 
+# One could be equal by chance; a metric with few levels needs a few.
 CHECKED = 3
 """Coalitions trained a second time to find out whether seeds matter."""
 
 LEAST = 6
 """Coalitions trained a second time at least if they do."""
 
+# A variance from m / 8 differences is known to about sqrt(16 / m): 40 % at 100 evaluations.
 PER_SECOND = 8
 """Evaluated coalitions for each that is trained a second time."""
 
