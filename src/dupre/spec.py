@@ -130,7 +130,7 @@ class Limits(Section, frozen=True):
 class Machine(Section, frozen=True):
     """Where trainings run."""
 
-    jobs: int = 1
+    jobs: int = 1  # a worker takes about a second to start, longer than small models train
     dask: Text | None = None
     timeout: Text | None = None
     skip_failures: bool = False
@@ -248,6 +248,7 @@ def loads(text: str, name: str) -> Spec:
             f"{name} has version {version}, this dupre knows version {VERSION}; use the dupre that "
             "made the run directory, or make another by `dupre value ... --run OTHER`"
         )
+    # msgspec refuses unknown names too, but does not say which was meant.
     _check_names(found, name, tuple(SECTIONS))
     for section, table in found.items():
         if isinstance(table, dict):
@@ -301,7 +302,7 @@ def _flag(setting: str) -> str:
 
 
 def _check_names(table: Mapping[str, Any], where: str, names: tuple[str, ...]) -> None:
-    """Raise InputError if a table holds another name; msgspec would not say which was meant."""
+    """Raise InputError if a table holds another name."""
     for key in table:
         if key not in names:
             raise InputError(

@@ -49,6 +49,7 @@ class RunDirectory:
 
     def __init__(self, path: Path):
         self.path = path
+        # A directory may come from elsewhere; by a link it could have us overwrite any file.
         for file in path.iterdir() if path.is_dir() else ():
             if file.is_symlink():
                 raise InputError(
@@ -153,10 +154,11 @@ class RunDirectory:
     def _replace(self, texts: Mapping[Path, str | None]) -> Path | None:
         """Replace files, or remove those without a text; where those before are kept, if any."""
         result, table = self.path / "result.json", self.path / "values.csv"
+        # Of a result only its table is compared: times and versions in the JSON always differ.
         compared = [file for file in (table, self.payments) if file in texts]
         old = [file for file in compared if file.is_file() and not _holds(file, texts[file])]
         old += [result] if table in old and result.is_file() else []
-        kept = self._keep(old) if old else None
+        kept = self._keep(old) if old else None  # before anything is replaced
         replace_texts({file: text for file, text in texts.items() if text is not None})
         for file in (file for file, text in texts.items() if text is None):
             file.unlink(missing_ok=True)
@@ -166,6 +168,7 @@ class RunDirectory:
         """Copy files to a new directory of the history."""
         history = self.path / "history"
         history.mkdir(exist_ok=True)
+        # After the largest, not the first gap: numbers are in the order of time.
         numbers = [int(path.name) for path in history.iterdir() if path.name.isdecimal()]
         kept = history / str(1 + max(numbers, default=0))
         kept.mkdir()

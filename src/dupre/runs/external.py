@@ -53,6 +53,7 @@ def read_results(path: Path, owners: Names, files: Files = USUAL) -> list[Extern
         InputError: it cannot be read, or a row is not a result.
     """
     columns = ("coalition", "utility", "failure", "repeat", "resampled")
+    # As texts: a utility is parsed with the decimal sign stated, whatever the format of the file.
     frame = read_one(path, files, as_text=columns)
     missing = sorted({"coalition", "utility"} - set(frame.columns))
     if missing:
@@ -189,7 +190,7 @@ def record(run: Run, store: Path, given: Sequence[ExternalResult], *, replacing:
         check_within(row, run.traits.bounds)
     failed = [row for row in given if not row.utilities]
     with run.open(store) as kept:
-        kept.hold()
+        kept.hold()  # what is compared must be what is added to
         before = set(stored_coalitions(kept))
         new = [e for row in given for e in _evaluations(row, kept, replacing)]
         kept.record(new, replacing=replacing)

@@ -78,6 +78,7 @@ class Choices:
 def parse_choices(spec: Spec) -> Choices:
     """The objects of a spec; InputError if one is not valid, whatever the data are."""
     values, timeout, default = spec.values, spec.machine.timeout, Values()
+    # A default is None, as in a call of `dupre.value`: a result says what was asked beyond that.
     return Choices(
         semivalues=tuple(map(parse_values, values.semivalues)),
         estimator=Sample(regression, values.samples) if values.samples else None,
@@ -190,6 +191,7 @@ def _parse_stop(until: str | None, time: str | None) -> Rule | None:
 def _parse_until(text: str) -> Rule:
     if (rule := RULES.get(text.strip().lower())) is not None:
         return rule()
+    # Keyboards without ± write +-, or the number alone.
     found = re.fullmatch(r"\s*(?:±|\+/?-)?\s*([0-9.eE+-]+)\s*", text)
     try:
         distance = float(found[1]) if found else 0.0
@@ -206,7 +208,7 @@ def _parse_until(text: str) -> Rule:
 def _parse_duration(text: str, flag: str) -> float:
     """Seconds of a duration such as 90s, 30m, 2h or 1h30m."""
     wanted = text.strip().lower()
-    parts = re.findall(_PART, wanted)
+    parts = re.findall(_PART, wanted)  # a number without a unit is refused: 90 of what?
     seconds = math.fsum(float(number) * _SECONDS[unit] for number, unit in parts)
     if re.sub(rf"{_PART}|\s", "", wanted) or not 0 < seconds < math.inf:
         raise InputError(

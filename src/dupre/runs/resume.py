@@ -34,7 +34,7 @@ def reopen(
     """
     directory = RunDirectory(path)
     spec = directory.spec()
-    if not trusted:
+    if not trusted:  # before anything that it names is read or imported
         check_made_here(spec, str(path))
     spec = spec.change(path=data)
     if not has_magic(spec.data.path) and not os.path.exists(spec.data.path):

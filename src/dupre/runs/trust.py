@@ -48,6 +48,7 @@ def remember(spec: Spec) -> bool:
 
 
 def _digest(spec: Spec) -> str:
+    # What a command reads, imports and connects to; limits, seeds and words on a page do no harm.
     dask = spec.machine.dask or None
     return hash_json([asdict(spec.data), asdict(spec.utility), dask, *_own_kernel(spec)]).hex()
 

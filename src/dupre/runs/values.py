@@ -49,15 +49,22 @@ def _value(run: Run, which: int, store: Path, **how: Any) -> Valuation:
     return value(
         run.owners,
         cast("ModelUtility", run.utility),
-        semivalue=run.choices.semivalues[which],
         store=run.stored(store),
-        estimator=run.choices.estimator,
-        kernel=run.choices.prior,
-        strategy=run.choices.strategy,
         repeats=run.spec.values.repeats,
-        seed=run.spec.values.seed,
+        **_question(run, which),
         **how,
     )
+
+
+def _question(run: Run, which: int) -> dict[str, Any]:
+    """What `value` and `Valuer` are both asked, by the names of their arguments."""
+    return {
+        "semivalue": run.choices.semivalues[which],
+        "estimator": run.choices.estimator,
+        "kernel": run.choices.prior,
+        "strategy": run.choices.strategy,
+        "seed": run.spec.values.seed,
+    }
 
 
 def _on_error(run: Run) -> OnError:
@@ -80,15 +87,11 @@ def stored_valuer(run: Run, store: Path) -> Valuer:
 def _valuer(run: Run, kept: Store, which: int) -> Valuer:
     valuer = Valuer(
         run.owners,
-        semivalue=run.choices.semivalues[which],
         empty=run.utility.score_of_no_data(),
-        estimator=run.choices.estimator,
-        kernel=run.choices.prior,
-        strategy=run.choices.strategy,
         by_content=run.traits.by_content,
         floor=run.traits.floor,
         bounds=run.traits.bounds,
-        seed=run.spec.values.seed,
+        **_question(run, which),
     )
     for members in stored_coalitions(kept):
         if utilities := [e.score for _, e in sorted(kept.utilities(members).items())]:
@@ -107,7 +110,7 @@ def stored_values(run: Run, store: Path, *further: Note) -> list[Valuation]:
         for which in range(len(run.choices.semivalues)):
             valuer = _valuer(run, kept, which)
             valuation = valuer.values()
-            if valuer.designed:
+            if valuer.designed:  # before that, an interval says little of the next ones
                 widest = float(half_widths(valuation.covariance).max())
                 kept.save_round(valuation.semivalue, valuer.evaluated, {"widest": widest})
             rounds = kept.rounds(valuation.semivalue).items()
@@ -127,7 +130,7 @@ def stored_values(run: Run, store: Path, *further: Note) -> list[Valuation]:
 
 def count_trained(run: Run, store: Path) -> int:
     """How many coalitions have a utility in the store, each counted by its members."""
-    if not store.exists():
+    if not store.exists():  # opening it would make one
         return 0
     with run.open(store) as kept:
         return sum(bool(kept.utilities(members)) for members in stored_coalitions(kept))
