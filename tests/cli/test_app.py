@@ -183,9 +183,8 @@ def test_payments_are_printed_kept_and_part_of_every_later_page(data):
     assert "payment CHF" in printed.stdout
     assert printed.stderr == "Error: 'payments.csv' cannot be written\n"
     assert (data / "paid/payments.csv").read_text() == paid
-    (written,) = run(
-        "report", "paid", "--statements", "st", "--only", "Alba", cwd=data
-    ).stdout.split()
+    asked = ("report", "paid", "--statements", "st", "--only", "Alba")
+    (written,) = run(*asked, cwd=data).stdout.split()
     assert "<dt>Payment</dt><dd>" in (data / written).read_text()
     assert " of 10.00 CHF" in (data / written).read_text()
     assert "--statements" in refuse("report", "paid", "--only", "Alba", cwd=data)
