@@ -16,12 +16,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup, escape
+
 from dupre.errors import InputError
 from dupre.wording import MOST_NAMED, escape_controls, join_list, shorten
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
 LONGEST_NAME = 300
 """Characters of a name up to which a table or a heading shows it in full."""
@@ -104,16 +105,14 @@ def render(template: str, shown: Mapping[str, Any]) -> str:
 
 def escape_text(words: object) -> Markup:
     """Any text as markup; an element isolates what `wording.spell_name` isolates."""
-    from markupsafe import Markup, escape
-
     if isinstance(words, Markup):
         return words
     parts = _ISOLATED.split(str(words))  # names are at the odd places
-    for i, part in enumerate(parts):
+    parts[1::2] = [f"<bdi>{escape(escape_controls(name))}</bdi>" for name in parts[1::2]]
+    for i, part in enumerate(parts[::2]):
         safe = escape("\n".join(map(escape_controls, part.split("\n"))))
         # A number stays on one line with its sign and its unit.
-        plain = safe.replace(" %", "\u00a0%").replace("± ", "±\u00a0")
-        parts[i] = f"<bdi>{escape(escape_controls(part))}</bdi>" if i % 2 else plain
+        parts[2 * i] = safe.replace(" %", "\u00a0%").replace("± ", "±\u00a0")
     return Markup("".join(parts))
 
 
@@ -128,7 +127,6 @@ def _escape_sentence(words: str) -> Markup:
 def _environment() -> Environment:
     # Imported here: most verbs of the command write no page.
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
 
     found = Environment(
         loader=PackageLoader("dupre.report"),

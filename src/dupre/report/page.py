@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from dupre.errors import InputError
 from dupre.files import replace_text
@@ -112,7 +113,7 @@ class Table(NamedTuple):
 class Figure(NamedTuple):
     """A figure as an SVG element, and what it shows, in words."""
 
-    svg: str
+    svg: Markup
     caption: str
 
 
@@ -505,8 +506,6 @@ def _similarity_sentence(d: Diagnostics) -> str:
 
 
 def _figure(v: Valuation, name: str, caption: str = "") -> Figure:
-    from markupsafe import Markup
-
     caption = caption or CAPTIONS[name]
     # Markup already: matplotlib and ElementTree have escaped the names in it.
     return Figure(Markup(draw_figure(v, name, label=caption)), caption)
