@@ -87,7 +87,7 @@ def test_drawn_coalitions_are_evaluated_in_the_order_of_the_estimator(estimator,
     members = weights_of(ours).members[:budget]
     assert utility.asked == [to_names(row, MANY.names) for row in members]
     assert valuation.evaluated == budget
-    assert valuation.counting == ours.counting > budget
+    assert valuation.counting == ours.question.counting > budget
     assert valuation.diagnostics is not None
 
 
@@ -104,7 +104,12 @@ def test_nothing_is_predicted_once_all_sampled_coalitions_are_evaluated(estimato
     np.testing.assert_allclose(valuation.mean, by_hand(ours, utility), atol=1e-12)
     assert valuation.diagnostics is None
     assert not valuation.prediction_std.any()
-    assert len(utility.asked) == len(set(utility.asked)) == valuation.counting == ours.counting
+    assert (
+        len(utility.asked)
+        == len(set(utility.asked))
+        == valuation.counting
+        == ours.question.counting
+    )
     weights = weights_of(ours)
     sampling = weights.sampling_covariance(utility.game(weights.members), utility.empty)
     assert sampling.any()
@@ -173,7 +178,7 @@ def test_the_variance_is_the_bound_of_remark_1(seeds):
 
     frame, text = valuation.to_frame(), str(valuation)
     np.testing.assert_allclose(frame["std"], frame["prediction_std"] + frame["sampling_std"])
-    assert f"sums over {ours.counting} sampled coalitions:" in text
+    assert f"sums over {ours.question.counting} sampled coalitions:" in text
     assert f"up to {valuation.sampling_std.max():.2g} is due to their choice" in text
     assert f"up to {valuation.prediction_std.max():.2g} to predictions" in text
     assert "43 of 2,097,151 possible coalitions evaluated" in text
@@ -233,10 +238,10 @@ def test_the_same_call_values_any_number_of_owners(n):
 
 def test_all_coalitions_count_up_to_16_owners_and_above_they_are_never_listed(monkeypatch):
     at_most, above = (dupre.Valuer(make_owners(n), empty=0.0) for n in (16, 17))
-    assert at_most.counting == 2**16 - 1
+    assert at_most.question.counting == 2**16 - 1
     assert at_most.question.estimator is None
     assert above.question.estimator is regression
-    assert 3500 < above.counting <= 4096
+    assert 3500 < above.question.counting <= 4096
 
     def refuse(owners):
         raise MemoryError(f"2^{owners} rows")
@@ -262,7 +267,7 @@ def test_other_semivalues_of_many_owners(n, semivalue):
         assert valuation.evaluated == valuation.counting == n + 1
         sample = Sample(permutation, 1_000)  # of which some owners were never drawn
         ours = new(utility, semivalue=semivalue, estimator=sample)
-        assert ours.counting == ours.left
+        assert ours.question.counting == ours.left
         assert evaluate(ours, utility, 1_000).std.min() > 0
 
 
@@ -284,7 +289,7 @@ def test_coalitions_that_were_not_sampled_are_learned_from_and_listed_or_failed(
     valuation = record(ours, besides).interim_values()
     assert besides.items() <= ours.evaluations.items()
     assert valuation.evaluated == ours.evaluated == 73
-    assert ours.left == ours.counting - 43
+    assert ours.left == ours.question.counting - 43
     assert valuation.prediction_std.mean() < 0.9 * without.prediction_std.mean()
     assert not set(ours.suggest(20)) & set(besides)
     ours, failed = record(new(utility), numbers), next(iter(besides))

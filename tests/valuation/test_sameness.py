@@ -214,8 +214,8 @@ def test_a_utility_that_may_look_at_names_is_asked_by_names_and_so_is_a_valuer()
     valuation = value(owners, Partial(TREE, owners, validation=VALIDATION), budget=15)
     assert valuation.evaluated == 15
     assert valuation.values["Eve"] - valuation.values["Eve's copy"] == pytest.approx(0.1)
-    assert dupre.Valuer(owners, empty=0.0).counting == 15
-    assert dupre.Valuer(owners, empty=0.0, by_content=True).counting == 11
+    assert dupre.Valuer(owners, empty=0.0).question.counting == 15
+    assert dupre.Valuer(owners, empty=0.0, by_content=True).question.counting == 11
     with pytest.raises(InputError, match="by_content must be True or False"):
         dupre.Valuer(owners, empty=0.0, by_content=1)
 

@@ -16,6 +16,7 @@ from dupre.errors import EvaluationError, Interrupted
 from dupre.result.json import loads
 from dupre.training.engines import Local
 from dupre.valuation.second_trainings import CHECKED, LEAST, count_needed
+from dupre.valuation.strategies import first_evaluated
 from owners_and_games import Noisy, Shuffled, holds, least_share, make_owners, smooth
 from reporting import change
 
@@ -234,7 +235,7 @@ def test_intervals_hold_the_noise_free_values(budget, seeds):
         utility = noisy(seed=seed)
         ours = dupre.Valuer(SIX, empty=utility.empty, seed=seed)
         owners_and_games.evaluate(ours, utility, budget)
-        for members in ours.first_evaluated[: count_needed(budget)]:
+        for members in first_evaluated(ours.state)[: count_needed(budget)]:
             ours.record(members, [utility(members, repeat=r) for r in range(2)])
         inside.append(holds(ours.values(), utility.game.values()))
     assert np.mean(inside) >= least_share(seeds)

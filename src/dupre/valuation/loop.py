@@ -23,7 +23,13 @@ from dupre.utility.score import mean_score
 from dupre.valuation import second_trainings
 from dupre.valuation.failures import evaluation_error, say_what_is_kept
 from dupre.valuation.progress import Clock, Display, Progress
-from dupre.valuation.stopping import RunSettings, State, reason_to_end
+from dupre.valuation.stopping import (
+    RunSettings,
+    State,
+    is_too_early,
+    knows_between,
+    reason_to_end,
+)
 from dupre.valuation.trainings import Trainings
 from dupre.valuation.valuer import Valuer
 
@@ -105,7 +111,8 @@ class Loop:
         if self.settings.ask_empty:
             self._train(self.trainings.missing(()))
             self.valuer.empty = mean_score(self.trainings.utilities(()))
-        self.valuer.check_empty(begun=self.found > 0)
+        if not self.found:  # bounds of a run that has begun can no longer be corrected
+            self.valuer.question.check_empty(self.valuer.empty)
 
     def _finish(self, batch: list[Names]) -> str:
         """Evaluate what is left of a batch; why the run ends in the middle of it, or nothing."""
@@ -189,8 +196,7 @@ class Loop:
     def _reason(self) -> str:
         """Why to stop, empty to go on."""
         # Intervals about sizes of which none is known are a guess: no reason to stop.
-        guessed = self.valuer.left and not self.valuer.knows_middle_sizes
-        valuation = self._valuation if not guessed else lambda: None
+        valuation = self._valuation if knows_between(self.valuer) else lambda: None
         state = State(self.valuer.evaluated, self.clock.seconds, valuation)
         stop, alone = self.settings.stop, self.settings.budget is None and self.valuer.left > 0
         if stop is not None and self.valuer.has_utility and (r := stop.reasons(state, alone=alone)):
@@ -203,8 +209,8 @@ class Loop:
         return limit is not None and self.clock.seconds >= limit and self.valuer.has_utility
 
     def _valuation(self) -> Valuation | None:
-        """What is known now; None while it is too early to tell: see `Valuer.is_too_early`."""
-        if self.valuer.is_too_early(limited=self.settings.budget is not None):
+        """What is known now; None while it is too early to tell."""
+        if is_too_early(self.valuer, limited=self.settings.budget is not None):
             return None
         if self.latest is None or self.latest[0] != self.valuer.evaluated:
             self.latest = self.valuer.evaluated, self.valuer.interim_values()
@@ -276,4 +282,4 @@ class Loop:
 
 def is_watched(valuer: Valuer) -> bool:
     """Whether looking at the values costs little: a sum over not too many coalitions."""
-    return valuer.question.least_core is None and valuer.counting <= WATCHED_UP_TO
+    return valuer.question.least_core is None and valuer.question.counting <= WATCHED_UP_TO

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from dupre._types import Bools, Floats, Ints, Members
-from dupre.checks import UNBOUNDED, Bounds, check_bounds, finite, whole
+from dupre.checks import UNBOUNDED, Bounds, check_bounds, check_empty_within, finite, whole
 from dupre.data.owners import Owners
 from dupre.data.sketch import SketchCache
 from dupre.errors import InputError
@@ -169,6 +169,10 @@ class Question:
         # a core, 8 draws of cores, 9 larger sample, 10 order, 11 group sizes, 12 sizes between.
         return np.random.default_rng([self.seed, *purpose])
 
+    def check_empty(self, utility: float) -> None:
+        """Raise InputError if no data have a utility outside the bounds."""
+        check_empty_within(utility, self.bounds)
+
     @property
     def prior(self) -> Prior:
         """What the predictor assumes."""
@@ -266,14 +270,14 @@ class Question:
         return np.concatenate([self.heaviest, self.draws.held])
 
     @cached_property
-    def sketch(self) -> SketchCache | None:
+    def _sketch(self) -> SketchCache | None:
         """Vectors of coalitions, kept from round to round; None if rows are not known."""
         known = self.owners.points is not None
         return SketchCache(self.owners, seed=self.seed) if known else None
 
     def describe(self, members: Members, *, keep: bool = True) -> Features:
         """What kernels compare of coalitions, (m, n); `keep` if they will be asked for again."""
-        sketch = self.sketch
+        sketch = self._sketch
         # A search for a least core looks at 60,000 coalitions once: keeping them would fill memory.
         vectors = sketch if sketch is None or keep else sketch.compute
         return Features(members, self.owners.rows, vectors)
@@ -286,7 +290,7 @@ class Question:
     @cached_property
     def relations(self) -> tuple[Floats, Floats]:
         """Distances between owners, and the rows they share, (n, n) each."""
-        return distances(self.sketch, self.owners.n), shared_rows(self.owners)
+        return distances(self._sketch, self.owners.n), shared_rows(self.owners)
 
 
 def ask(

@@ -15,6 +15,8 @@ from dupre.notes import Code, Note, note
 from dupre.result.records import TrainingNoise
 from dupre.store.store import Store
 from dupre.utility.describe import Traits
+from dupre.valuation.infer import training_noise
+from dupre.valuation.strategies import first_evaluated
 from dupre.valuation.valuer import Valuer
 
 # One could be equal by chance; a metric with few levels needs a few.
@@ -47,11 +49,11 @@ def reproducibility_notes(traits: Traits, noise: TrainingNoise) -> list[Note]:
 
 def choose(valuer: Valuer, store: Store, before: Sequence[Names]) -> list[Names]:
     """Coalitions to train a second time: those chosen before, and more if more are needed."""
-    if before and valuer.training_noise().deterministic:
+    if before and training_noise(valuer.state.observed).deterministic:
         return list(before)
     count = count_needed(valuer.evaluated) if before else CHECKED
     begun = _distinct(store, before or _trained_twice(store))
-    every = _distinct(store, [*begun, *valuer.first_evaluated])
+    every = _distinct(store, [*begun, *first_evaluated(valuer.state)])
     return every[: max(count, len(begun))]
 
 

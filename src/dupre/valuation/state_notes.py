@@ -30,13 +30,6 @@ from dupre.wording import (
     write_apart,
 )
 
-EQUAL_UP_TO = 100
-"""Evaluations after which a run without a budget may stop although utilities show no scale.
-
-If all of so many are equal, fewer than 3 in 100 others differ, with 95 %.
-"""
-
-
 FAR = 8.0
 """Robust standard deviations from which on a utility is far from others of its size."""
 
@@ -75,23 +68,6 @@ def notes_about(state: State, off: Deviations | None, *, predicted: bool) -> tup
     )
 
 
-def is_too_early(state: State, *, limited: bool) -> bool:
-    """Whether intervals after the first design are no reason to stop a run yet.
-
-    Utilities without a scale give intervals that can be far too narrow, so they are none until
-    there is one or nothing is left. A game may really have no more than two utilities: without a
-    limit of the run, intervals count again after twice the first design and at least EQUAL_UP_TO
-    evaluations.
-
-    Args:
-        state: what is evaluated, the first design at least.
-        limited: whether a budget ends the run.
-    """
-    most = max(EQUAL_UP_TO, 2 * len(state.question.first))
-    going = bool(state.open.size) and (limited or state.observed.evaluated < most)
-    return going and len(_first_levels(state)) < 3
-
-
 def has_middle_sizes(state: State) -> bool:
     """Whether a group of 2 to n - 2 owners is known; if not, what lies between is a guess."""
     size, n = state.sizes[state.shown], state.question.owners.n
@@ -103,7 +79,7 @@ def missing_support(state: State) -> list[Note]:
 
     Something must be predicted.
     """
-    count, levels = len(state.shown), _first_levels(state)
+    count, levels = len(state.shown), first_levels(state)
     if count >= 2 and len(levels) == 1:
         text = (
             f"all {count:,} utilities to predict from are equal ({short_number(levels[0])}): "
@@ -130,7 +106,7 @@ def missing_support(state: State) -> list[Note]:
     return []
 
 
-def _first_levels(state: State) -> list[float]:
+def first_levels(state: State) -> list[float]:
     """Up to three different utilities to predict from."""
     rest: Floats = state.utilities[state.shown]
     rounding = 1e-12 * float(np.abs(rest).max(initial=0.0))

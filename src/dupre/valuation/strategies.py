@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dupre._types import NOTHING, Floats, Ints
+from dupre._types import NOTHING, Floats, Ints, Names
 from dupre.checks import whole
 from dupre.errors import DupreError, InputError
 from dupre.game.coalitions import unknown_owner
@@ -237,13 +237,14 @@ def _heaviest_first(state: State) -> Ints:
     return still_open[descending_order(column_norms(state.question.weights.W)[still_open])]
 
 
-def order_by_size(state: State) -> Ints:
-    """Recorded coalitions of the first design: all owners, then one of each size in turn."""
+def first_evaluated(state: State) -> list[Names]:
+    """Evaluated coalitions of the first design: all owners, then one of each size in turn."""
     certain, W = state.beliefs.certain, state.question.weights.W
     heavy = certain[descending_order(column_norms(W[:, certain]))]
     size = state.sizes[heavy]
     turn = np.array([np.sum(size[:i] == size[i]) for i in range(len(size))])
-    return heavy[np.lexsort((size % len(W), turn))]  # of all owners first
+    order = heavy[np.lexsort((size % len(W), turn))]  # of all owners first
+    return [state.names(i) for i in order]
 
 
 def _candidates(W: Floats, still_open: Ints, rng: np.random.Generator) -> Ints:

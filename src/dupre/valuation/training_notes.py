@@ -19,6 +19,7 @@ from dupre.store.origin import Origin, provenance
 from dupre.training.evaluation import Evaluation
 from dupre.utility.describe import Traits
 from dupre.valuation.failures import group_warnings
+from dupre.valuation.infer import training_noise
 from dupre.valuation.second_trainings import reproducibility_notes
 from dupre.valuation.validation_rows import mixed_resamples, validation_notes
 from dupre.valuation.valuer import Valuer
@@ -44,7 +45,7 @@ def complete(
         used: the evaluations that the values come from.
         notes: what their store has to say.
     """
-    noise = _training_noise(traits, valuer.training_noise())
+    noise = _training_noise(traits, training_noise(valuer.state.observed))
     further = (
         *notes,
         *mixed_resamples(used),

@@ -12,25 +12,22 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Names
-from dupre.checks import check_empty_within
 from dupre.data.owners import Owners
 from dupre.game.coalitions import from_names
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import Kernel, Prior
-from dupre.result.records import PredictorCheck, TrainingNoise
+from dupre.result.records import PredictorCheck
 from dupre.result.valuation import Valuation
 from dupre.training.threads import one_blas_thread
 from dupre.valuation.explain import contributions_by_size, predict_utilities
-from dupre.valuation.infer import forecast_widths, infer, training_noise
+from dupre.valuation.infer import forecast_widths, infer
 from dupre.valuation.question import LeastCore, ask, check_limits
 from dupre.valuation.recorded import Recorded
 from dupre.valuation.state import State
-from dupre.valuation.state_notes import has_middle_sizes, is_too_early
 from dupre.valuation.strategies import (
     Strategy,
     check_strategy,
-    order_by_size,
     suggest,
     suggest_ahead,
 )
@@ -104,14 +101,6 @@ class Valuer:
             self._state = State(self.question, self._recorded.observe())
         return self._state
 
-    def check_empty(self, *, begun: bool) -> None:
-        """Raise InputError if no data have a utility outside the bounds.
-
-        A run that has `begun` goes on: its bounds can no longer be corrected.
-        """
-        if not begun:
-            check_empty_within(self.empty, self.question.bounds)
-
     @property
     def evaluations(self) -> dict[Names, float]:
         """Every recorded coalition and its utility, the mean of its trainings."""
@@ -140,16 +129,6 @@ class Valuer:
         row = from_names(members, names) if members else np.zeros(len(names), dtype=bool)
         return self.question.sameness.keys(row[None])[0]
 
-    def has(self, members: Names) -> bool:
-        """Whether a coalition, or one that the same evaluation serves, has a utility."""
-        row = from_names(members, self.owners.names)[None]
-        return bool(np.isfinite(self.state.utilities_at(row)).all())
-
-    @property
-    def merges(self) -> bool:
-        """Whether one evaluation serves several of the coalitions that enter the values."""
-        return self.question.merged.changed
-
     @property
     def left(self) -> int:
         """Coalitions that have a weight and may still be evaluated."""
@@ -169,29 +148,6 @@ class Valuer:
     def designed(self) -> bool:
         """Whether the first design is finished, and there is a utility to predict from."""
         return not self.first_left and self.has_utility
-
-    def is_too_early(self, *, limited: bool) -> bool:
-        """Whether intervals are no reason to stop yet; `limited` if a budget ends the run."""
-        return not self.designed or is_too_early(self.state, limited=limited)
-
-    @property
-    def knows_middle_sizes(self) -> bool:
-        """Whether a group of 2 to n - 2 owners has a utility; without one, they are guessed."""
-        return has_middle_sizes(self.state)
-
-    @property
-    def first_evaluated(self) -> list[Names]:
-        """Evaluated coalitions of the first design, of each size one in turn."""
-        return [self.state.names(i) for i in order_by_size(self.state)]
-
-    def training_noise(self) -> TrainingNoise:
-        """How much repeated trainings differ."""
-        return training_noise(self.state.observed)
-
-    @property
-    def counting(self) -> int:
-        """Coalitions that enter the values."""
-        return self.question.counting
 
     def record(self, members: Iterable[str], utility: float | Sequence[float]) -> None:
         """Record the utility of a coalition, given by owner names in any order.
