@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from dupre.spec import SECTIONS, Spec, spec_of
+from dupre.spec import HOLDOUT, SECTIONS, Spec, spec_of
 
 Verb = Callable[..., None]
 
@@ -165,6 +165,8 @@ def as_spec(data: str, stated: Mapping[str, Any], **more: Any) -> Spec:
     settings["semivalues"] = tuple(dict.fromkeys(stated["semivalues"] or ())) or None
     if settings.get("validation"):
         settings["validation"] = absolute(settings["validation"])
+    elif "holdout" in settings and settings["holdout"] is None:
+        settings["holdout"] = HOLDOUT  # config.toml says which rows were held out, also by default
     for name in ("model", "metric", "kernel"):
         place, colon, thing = (settings.get(name) or "").rpartition(":")
         if colon and place.endswith(".py"):
