@@ -28,6 +28,7 @@ class Severity(StrEnum):
 
 STOP, BEWARE, INFO = Severity
 
+# One word for both: what a note of severity stop stops, its text says.
 _PREFIX = {STOP: "Beware: ", BEWARE: "Beware: ", INFO: ""}
 """What a printed note begins with."""
 
@@ -42,6 +43,7 @@ class Code(StrEnum):
 
     def __new__(cls, name: str, severity: Severity = INFO) -> Self:
         """A member that is its name."""
+        # The severity belongs to the code, so that two makers of a note cannot differ in it.
         member = str.__new__(cls, name)
         member._value_ = name
         member.severity = severity

@@ -284,7 +284,7 @@ def test_trainings_done_elsewhere(data):
     done = run("record", "ask", "results.csv", cwd=data)
     taken = "Read: 6 coalitions, 1 failed. New: 6. Known before: 0. In all: 6."
     assert taken in done.stderr
-    assert "1 of 6 evaluations failed, and are predicted instead" in done.stdout
+    assert "1 of 6 evaluations failed; predicted instead" in done.stdout
     assert "the node was lost" in done.stdout
     assert "Utilities below 0.55, the score of no data, count as that: 4 of 6" in done.stdout
     asked = run("predict", "ask", "--members", "Alba,Barolo", "--json", cwd=data).stdout
@@ -413,7 +413,7 @@ def test_a_failed_training_is_named_kept_and_can_be_skipped(data):
     assert "go on without it by --skip-failures" in message
     assert message.endswith("`dupre resume run` goes on\n")
     done = run("resume", "run", "--skip-failures", cwd=data)
-    assert " failed, and are predicted instead" in done.stdout
+    assert " failed; predicted instead" in done.stdout
     assert "MemoryError" in (data / "run/report.html").read_text()
 
 

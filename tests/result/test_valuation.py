@@ -179,13 +179,11 @@ def coalitions(count):
 def test_str_names_what_failed_and_counts_warnings_by_coalition():
     failures = {members: f"ValueError: reason {len(members)}" for members in coalitions(5)}
     line = only_line(valuation([0.2, 0.6], failures=failures, evaluated=12), "Beware: 5")
-    assert line.startswith("Beware: 5 of 12 evaluations failed, and are predicted instead: {o0}, ")
+    assert line.startswith("Beware: 5 of 12 evaluations failed; predicted instead: {o0}, ")
     assert "{o0, o1, o2} and 2 more." in line
     assert line.endswith("The first, {o0, o1, o2, o3, o4}: ValueError: reason 5")
     v = valuation([0.2, 0.6], failures={("a\nb",): "timeout"})
-    expected = (
-        "of 5 evaluations failed, and are predicted instead: {a\\nb}. The first, {a\\nb}: timeout"
-    )
+    expected = "of 5 evaluations failed; predicted instead: {a\\nb}. The first, {a\\nb}: timeout"
     assert only_line(v, "Beware: 1") == f"Beware: 1 {expected}"
 
     warnings = {f"UserWarning: {k}": tuple(coalitions(6 - k)) for k in range(5)}

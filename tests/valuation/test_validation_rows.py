@@ -14,11 +14,12 @@ from dupre.predictor.gp import Amplitude, condition
 from dupre.predictor.kernels import Constant, Linear, Membership, Prior, Scaled
 from dupre.predictor.warp import curved_warp, straight_warp
 from dupre.report.page import page
+from dupre.report.summary import surely
 from dupre.result.remarks import with_notes
 from dupre.utility.describe import describe
 from dupre.valuation.validation_rows import validation_notes
 from owners_and_games import make_owners, shuffled_digits, smooth, value
-from reporting import UNKNOWN_ROWS, change
+from reporting import UNKNOWN_ROWS, valuation
 
 X, Y = shuffled_digits()
 OWNERS = dupre.Owners.from_arrays(X[:250], Y[:250], np.arange(250) % 5)
@@ -304,18 +305,6 @@ def test_a_file_that_was_joined_to_itself_tells_no_more_than_once():
     assert "copies of others" not in str(once)
 
 
-def test_equal_rows_that_may_be_chance_are_told_and_count_each():
-    rows = np.arange(300, 400)
-    joined = np.repeat(rows, np.random.default_rng(0).geometric(0.5, 100))
-    again = len(joined) - 100
-    told = f"{again} of the {len(joined)} validation rows are equal to others. Intervals count each"
-    found = notes_on(utility_on(joined))
-    assert found[0].text.startswith(told)
-    assert utility_on(joined).equal_rows.counted == len(joined)
-    assert notes_on(utility_on(np.append(rows, rows[:5]))) == []
-    assert notes_on(smooth) == []
-
-
 @pytest.mark.parametrize("rows", [slice(300, 301), slice(300, 309), np.repeat([300, 301], 9)])
 @pytest.mark.parametrize("empty", [None, 0.1])
 def test_few_validation_rows_cannot_show_how_far_others_are(rows, empty):
@@ -341,12 +330,6 @@ def test_utilities_on_resamples_of_one_row_that_are_stored_are_not_used():
     for names in valuer.suggest(12):
         valuer.record(names, dupre.Score(utility(names), np.zeros(utility.resamples)))
     assert valuer.values().validation is None
-
-
-def test_of_ten_validation_rows_nothing_is_said():
-    found = value(OWNERS, utility_on(slice(300, 310)), budget=31)
-    assert found.validation.any()
-    assert notes_on(utility_on(slice(300, 310))) == []
 
 
 @pytest.mark.parametrize("semivalue", ["shapley", "least-core"])
@@ -384,51 +367,55 @@ def scored(y_val, **options):
     return dupre.ModelUtility(model, owners, validation=(rng.normal(size=(m, 2)), y_val), **options)
 
 
-@pytest.mark.parametrize(
-    ("sick", "well", "told"),
-    [(2, 58, True), (9, 91, True), (9, 20, False), (10, 90, False), (3, 9, False), (2, 10, True)],
-)
-def test_a_rare_class_with_few_validation_rows_is_told_and_nothing_is_sure(sick, well, told):
-    utility = scored(["sick"] * sick + ["well"] * well, metric="balanced_accuracy")
-    found = notes_on(utility)
-    assert [(one.code, one.facts["rows"]) for one in found] == [
-        (Code.FEW_OF_A_CLASS, {"sick": sick})
-    ] * told
-    page_of = page([with_notes(sure(), found)])
-    assert (re.search("surely", page_of, re.IGNORECASE) is None) == told
-    assert ("apart from the choice of the validation rows" in page_of) == told
+def scored_by_class(sick, well, metric="balanced_accuracy"):
+    return scored(["sick"] * sick + ["well"] * well, metric=metric)
 
 
-def sure():
-    """A valuation of which everything is known."""
-    return change(value(FIVE, smooth(FIVE), budget=31), validation=np.zeros((5, 5)))
+def seen_by_models(others):
+    """Scored on all 60 rows to train on, and on others."""
+    rng, y = np.random.default_rng(0), np.arange(60 + others) % 2
+    X = rng.normal(size=(60 + others, 2))
+    owners = dupre.Owners.from_arrays(X[:60], y[:60], np.arange(60) % 3)
+    return dupre.ModelUtility(LogisticRegression(), owners, validation=(X, y))
 
 
-def test_rows_of_a_rare_class_hardly_count_in_an_accuracy_of_very_many():
-    y_val = ["sick"] * 3 + ["well"] * 297
-    assert notes_on(scored(y_val, metric="accuracy")) == []
-    assert len(notes_on(scored(y_val, metric="balanced_accuracy"))) == 1
-    assert len(notes_on(scored(y_val[:60], metric="accuracy"))) == 1
+HUNDRED = np.arange(300, 400)
+JOINED = np.repeat(HUNDRED, np.random.default_rng(0).geometric(0.5, 100))
+TARGETS = np.random.default_rng(1).normal(size=40)
+MEDIAN = {"metric": "neg_median_absolute_error"}
+ROWS = {
+    "equal rows": (lambda: utility_on(JOINED), Code.EQUAL_ROWS,
+        {"repeated": len(JOINED) - 100, "rows": len(JOINED), "counted": len(JOINED)}),
+    "some equal rows": (lambda: utility_on(np.append(HUNDRED, HUNDRED[:5])), None, {}),
+    "ten rows": (lambda: utility_on(slice(300, 310)), None, {}),
+    "no rows": (lambda: smooth(FIVE), None, {}),
+    "few of 60": (lambda: scored_by_class(2, 58), Code.FEW_OF_A_CLASS, {"sick": 2}),
+    "few of 100": (lambda: scored_by_class(9, 91), Code.FEW_OF_A_CLASS, {"sick": 9}),
+    "few of 12": (lambda: scored_by_class(2, 10), Code.FEW_OF_A_CLASS, {"sick": 2}),
+    "half of a share": (lambda: scored_by_class(9, 20), None, {}),
+    "a quarter of 12": (lambda: scored_by_class(3, 9), None, {}),
+    "ten of a class": (lambda: scored_by_class(10, 90), None, {}),
+    "few that hardly count": (lambda: scored_by_class(3, 297, "accuracy"), None, {}),
+    "few that count": (lambda: scored_by_class(3, 57, "accuracy"), Code.FEW_OF_A_CLASS,
+        {"sick": 3}),
+    "usual targets": (lambda: scored(TARGETS), None, {}),
+    "a far target": (lambda: scored(np.append(TARGETS, 7.0)), Code.DOMINANT_ROW, 41),
+    "a far one in a median": (lambda: scored(np.append(TARGETS, 7.0), **MEDIAN), None, {}),
+    "seen rows": (lambda: seen_by_models(0), Code.SEEN_ROWS, {"seen": 60, "rows": 60}),
+    "some seen rows": (lambda: seen_by_models(20), Code.SEEN_ROWS, {"seen": 60, "rows": 80}),
+}  # fmt: skip
 
 
-def test_a_validation_row_that_outweighs_all_others_is_told():
-    rows = np.random.default_rng(1).normal(size=40)
-    assert notes_on(scored(rows)) == []
-    (told,) = notes_on(scored(np.append(rows, 7.0)))
-    assert told.code == Code.DOMINANT_ROW
-    assert told.text.startswith("one of the 41 validation rows has ")
-    median = scored(np.append(rows, 7.0), metric="neg_median_absolute_error")
-    assert notes_on(median) == []
-
-
-def test_models_are_partly_or_altogether_scored_on_what_they_have_seen():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
-    owners = dupre.Owners.from_arrays(X, y, np.arange(60) % 3)
-    for other, how in ((0, "models are scored on"), (20, "models are partly scored on")):
-        X_val, y_val = np.append(X, rng.normal(size=(other, 2)), axis=0), np.arange(60 + other) % 2
-        utility = dupre.ModelUtility(LogisticRegression(), owners, validation=(X_val, y_val))
-        assert how in notes_on(utility)[0].text
+@pytest.mark.parametrize(("make", "code", "facts"), ROWS.values(), ids=ROWS)
+def test_rows_worth_less_than_their_number_are_noted_and_then_nothing_is_sure(make, code, facts):
+    found = notes_on(make())
+    assert [one.code for one in found] == [code] * (code is not None)
+    if found:
+        assert facts in (found[0].facts, found[0].facts["rows"])
+    sure = valuation(validation=np.zeros((6, 6)))
+    assert surely(with_notes(sure, found)) == (
+        "surely" if code in (None, Code.EQUAL_ROWS) else "apparently"
+    )
 
 
 def test_fewer_than_ten_rows_do_not_say_how_many_it_takes():

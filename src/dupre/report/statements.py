@@ -361,7 +361,7 @@ class _StatementWriter:
             )
         if v.validation is None or not v.validation.any():
             caveats += texts(v, *OF_ROWS)
-        if v.first_left and v.diagnostics is not None:
+        if has(v.notes, Code.FIRST_GUESS):
             caveats.append("Important coalitions are not trained yet: this value is a first guess.")
         if 0 < (rows := int(v.rows[i])) < FEW_ROWS:
             caveats.append(

@@ -73,6 +73,7 @@ def surely(v: Valuation) -> str:
 def reservation(v: Valuation) -> str:
     """What no probability allows for, to follow it in a sentence; "" if there is nothing."""
     # The gravest first: a sentence has room for one.
+    # The gravest alone is said: a sentence has room for one.
     if has(v.notes, Code.SEEN_ROWS):
         return ", apart from the effect of validation rows that models have seen"
     if has(v.notes, *GUESSED, Code.FIRST_GUESS, Code.NO_BETTER_THAN_CONSTANT):

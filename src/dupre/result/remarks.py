@@ -60,7 +60,7 @@ def _derive(v: Valuation) -> list[Note]:
 
 def _predictor(v: Valuation, d: Diagnostics) -> list[Note]:
     facts = {"error": d.error, "coverage": d.coverage, "r2": d.r2}
-    if np.isnan(d.r2):
+    if np.isnan(d.r2):  # utilities without a variance, of which nothing can be explained
         first = "Predictor not checked: the evaluated utilities are all equal."
         facts = {}
     else:
@@ -95,6 +95,7 @@ def _learned(v: Valuation, d: Diagnostics) -> list[Note]:
             "not in predictions, and widen the intervals."
         )
         found.append(note(Code.OUTLIERS, text, outliers=d.strays, evaluated=v.evaluated))
+    # A constant has an R² of zero by definition; left-out utilities can do worse.
     if d.r2 <= 0:
         text = "the predictor is no better than a constant; evaluate more."
         found.append(note(Code.NO_BETTER_THAN_CONSTANT, text, r2=d.r2))
@@ -144,6 +145,7 @@ def _coalitions(v: Valuation) -> list[Note]:
         found.append(_sampling(v))
     if v.subsidy is not None:
         found += _subsidy(v.subsidy, complete=v.complete)
+    # Without diagnostics nothing is predicted: those left have no weight in these values.
     if v.first_left and v.diagnostics is not None:
         are, first = "is" if v.first_left == 1 else "are", min(2 * len(v.owners) + 1, v.counting)
         text = (
@@ -181,10 +183,11 @@ def _subsidy(s: Subsidy, *, complete: bool) -> list[Note]:
         f"Tightest: {list_coalitions(s.tight)}."
     )
     facts = {"amount": s.amount, "low": s.low, "high": s.high}
-    least = note(Code.SUBSIDY, text, **facts, tight=[list(one) for one in s.tight])
+    least = note(Code.SUBSIDY, text, **facts, tight=len(s.tight))
     if s.proven:
         return [least]
     looks = {"looked": s.looked, "violation": s.violation}
+    # Up to a hundredth of the subsidy a violation changes none of the digits that are printed.
     if s.violation > 0.01 * max(abs(s.amount), 1e-12):
         text = (
             f"the search for coalitions that gain more than the subsidy e = {s.amount:.3g}{bounds} "
@@ -208,6 +211,7 @@ def _sampling(v: Valuation) -> Note:
         f"{drawn}: of the standard deviations up to {sampling:.2g} is due to their choice, up to "
         f"{prediction:.2g} to predictions."
     )
+    # Equal draws say nothing about others; differences of this size are rounding.
     if v.diagnostics is None and sampling <= 1e-12 * float(np.abs(v.mean).max()):
         text += " All draws agree; how far others would be is not known."
     elif sampling > prediction:
@@ -218,6 +222,7 @@ def _sampling(v: Valuation) -> Note:
 
 def _sum(v: Valuation) -> list[Note]:
     """Whether the values add up to the gain of all owners."""
+    # Sums over thousands of weights are exact to about this; Shapley values have no other gap.
     if abs(v.efficiency_gap) <= 1e-9 * max(1.0, abs(v.grand), abs(v.empty)):
         return []
     total, gain = float(v.mean.sum()), float(v.grand - v.empty)
@@ -233,6 +238,7 @@ def _utilities(v: Valuation) -> list[Note]:
         text = f"Utilities below {what} count as that: {v.floored:,} of {v.evaluated:,} coalitions."
         counts = {"floored": v.floored, "evaluated": v.evaluated}
         found.append(note(Code.FLOOR, text, floor=v.floor, **counts))
+    # Failed trainings have no score that could be above it.
     if v.floored and v.floored == v.evaluated - len(v.failures):
         text = "no group scores above the floor; is the model of any use here?"
         found.append(note(Code.NONE_ABOVE_FLOOR, text, floor=v.floor))
@@ -251,11 +257,12 @@ def _trainings(v: Valuation) -> list[Note]:
     if v.failures:
         members, reason = next(iter(v.failures.items()))
         text = (
-            f"{len(v.failures)} of {v.evaluated:,} evaluations failed, and are predicted instead: "
+            f"{len(v.failures)} of {v.evaluated:,} evaluations failed; predicted instead: "
             f"{list_coalitions(v.failures)}. The first, {short_members(members)}: {reason}"
         )
-        failed = [{"members": list(names), "reason": why} for names, why in v.failures.items()]
-        found.append(note(Code.FAILED_TRAININGS, text, failed=failed, evaluated=v.evaluated))
+        # All of them are in `failures`; of many owners the list is long.
+        counts = {"failed": len(v.failures), "evaluated": v.evaluated}
+        found.append(note(Code.FAILED_TRAININGS, text, **counts, first=list(members)))
     if v.stale:
         told = f"{count_things(v.stale, 'stored evaluation')}, repeats included"
         text = f"Not used: {told}, of rows changed since then."

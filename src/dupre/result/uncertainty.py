@@ -122,6 +122,7 @@ def _variance(v: Valuation) -> list[Note]:
         (shares["noise"], "noise of trainings, which repeats reduce"),
         (shares["not_evaluated"], other),
     ]
+    # Smaller shares would be printed as 0 %.
     parts = [f"{100 * share:.0f} % is {what}" for share, what in sources if share >= 0.005]
     if len(parts) > 1 or shares["noise"] >= 0.005:
         text = f"Of the variance of the values {'; '.join(parts)}."
@@ -130,6 +131,7 @@ def _variance(v: Valuation) -> list[Note]:
         found.append(note(Code.VARIANCE, text, **facts))
     if shares["rows"] >= DOMINANT:
         half = float(half_widths(v.covariance).max()) / 2
+        # From rows that tell too little, a number of rows would be a guess.
         needed = None if has(v.notes, *TOO_NARROW) else count_rows_for(v, half, 0.95)
         more = f": about {float(f'{needed:.2g}'):,.0f} would halve the widest" if needed else ""
         first = "O" if v.complete else "More trainings can hardly narrow the intervals, o"
@@ -167,6 +169,7 @@ def _forecast(v: Valuation) -> list[Note]:
         return []
     widths, succeed = v.forecast["widest"], ", if none fails" if v.failures else ""
     more, now, then = len(widths) - 1, float(widths.iloc[0]), float(widths.iloc[-1])
+    # A posterior of known utilities is zero up to rounding.
     if then <= 1e-6 * now:
         text = "every coalition that counts is evaluated."
     elif f"{then:.2g}" == f"{now:.2g}":

@@ -144,6 +144,7 @@ def doubtful_columns(
 
 def leaks(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> list[Note]:
     """Columns each of which nearly determines the target; it may be known only with the target."""
+    # Drawn, not the first rows: tables are often sorted by owner or target.
     rows = np.random.default_rng(0).permutation(len(frame))[:MOST_ROWS]
     some = frame.iloc[rows]
     y = pd.factorize(some[target])[0] if task == "classification" else as_numbers(some[[target]])
@@ -268,6 +269,7 @@ def far_rows(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) 
         x = x[np.isfinite(x)]
         if len(x):
             low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
+            # Without a span, as of a column that is mostly zero, no distance is unusual.
             if np.max(far := np.abs(x - middle)) > FAR * (high - low) > 0:
                 found[name] = f"{x[np.argmax(far)]:.4g} beside {low:.4g} to {high:.4g}"
     if not found:
@@ -395,6 +397,7 @@ def _similar_names(groups: Iterable[list[str]]) -> list[Note]:
 def misspelt_names(names: Names) -> list[Note]:
     """Owners whose names differ by one letter, or by its position, in a long word."""
     groups: dict[Hashable, list[str]] = defaultdict(list)
+    # Names that differ in capital letters alone are in another note.
     for name in {name.casefold(): name for name in names}.values():
         for key in dict.fromkeys(_with_one_letter_less(name)):
             groups[key].append(name)
