@@ -288,7 +288,7 @@ def _root(of: Callable[[Floats, Floats], Terms], y: Floats, predicted: Floats) -
 
 
 def _log_loss(true: Ints, chances: Floats) -> Terms:
-    smallest = float(np.finfo(chances.dtype).eps)
+    smallest = float(np.finfo(chances.dtype).eps)  # as scikit-learn clips: no loss is infinite
     chance = np.clip(chances[np.arange(len(true)), true], smallest, 1 - smallest)
     return _mean(np.log(chance))
 
@@ -437,7 +437,7 @@ def _area(average: str, model: Any, X: Any, y: NDArray[Any]) -> Callable[[Floats
     return area
 
 
-# The table.
+# The table. A scorer of scikit-learn that has no row is called for each resample, without bounds.
 
 _of_classes = partial(Metric, task="classification")
 _share = partial(_of_classes, bounds=(0.0, 1.0), unit="points")
@@ -465,7 +465,7 @@ _ROWS = [
         _share(
             f"{name}_{average}".rstrip("_"),
             terms=partial(_ratio, ratio, average) if average != "samples" else None,
-            for_more="" if average else f"{name}_macro",
+            for_more="" if average else f"{name}_macro",  # without an average: of the label 1
             words=f"{words} {average}".rstrip(),
             common=(name, average) == ("f1", "macro"),
         )
@@ -489,6 +489,7 @@ _ROWS = [
     _area_of("roc_auc", ranks=partial(_area, ""), for_more="roc_auc_ovr", also_called=("auc",)),
     _area_of("roc_auc_ovr", ranks=partial(_area, "macro"), probabilities=True, common=True),
     _area_of("roc_auc_ovr_weighted", ranks=partial(_area, "weighted"), probabilities=True),
+    # A mean over pairs of classes, a median and a maximum are no functions of means over rows.
     _area_of("roc_auc_ovo", probabilities=True),
     _area_of("roc_auc_ovo_weighted", probabilities=True),
     _like_r2("r2", terms=_r2, squares=True, words="R²", common=True),

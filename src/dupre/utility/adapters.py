@@ -89,6 +89,7 @@ def _from_frame(frame: pd.DataFrame) -> dict[Names, tuple[float, ...]]:
         which = len(ours) if repeat is None else int(repeat)
         number = as_utility(utility, f"the utility of {format_members(names)}")
         number = parse_score(number, cell, format_members(names))
+        # The same training exported twice is one; two numbers under one repeat are a mistake.
         if ours.setdefault(which, number) != number:
             raise InputError(
                 f"training {which} of {format_members(names)} has two utilities, {ours[which]!r} "

@@ -162,6 +162,7 @@ def check_utility(traits: Traits, owners: Owners) -> Traits:
     if not callable(utility):
         raise InputError(f"utility must be callable(members) -> float, got {utility!r}")
     theirs = getattr(utility, "owners", owners)
+    # The same rows in another object will do: a notebook builds owners again.
     if theirs is not owners and isinstance(theirs, Owners) and _rows(theirs) != _rows(owners):
         raise InputError("the utility was built on other owners than those to be valued")
     if traits.takes_seed:
@@ -241,6 +242,7 @@ def _fingerprint(utility: Any) -> dict[str, Part]:
         return {str(name): Part(_in_words(part), _digest(part)) for name, part in parts.items()}
     if stated is not None:
         return {"utility": Part(_in_words(stated), digest(stated))}
+    # What a callable holds may be a count of its own calls: it is a hint, not a part to refuse by.
     code, state = _code_and_state(utility)
     held = Part("what the utility holds", digest(state))
     return {"utility": Part(_in_words(utility), digest(code)), "state": held}
@@ -286,7 +288,7 @@ def _in_words(part: Any) -> str:
         text = f"{len(part[1])} rows"
     elif isinstance(part, types.FunctionType):
         text = f"the function {part.__qualname__}"
-    elif " at 0x" in repr(part):
+    elif " at 0x" in repr(part):  # an address is another one in every process
         text = f"a {type(part).__qualname__}"
     elif isinstance(part, type):
         text = part.__qualname__

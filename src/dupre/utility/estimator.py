@@ -94,6 +94,7 @@ def fit(
     try:
         return _fit(estimator, X, y, seed)
     except (TypeError, ValueError):
+        # What other errors mean is not about labels: they fail the training as they are.
         labels, positions = np.unique(y, return_inverse=True)
         if not classes or labels.tolist() == list(range(len(labels))):
             raise
@@ -177,6 +178,7 @@ def uses_torch(estimator: Any) -> bool:
     That torch is loaded is not enough: another program in this process may have loaded it, and the
     same estimator would then be trained otherwise.
     """
+    # A model of torch has loaded it; to import it here would take seconds for all others.
     torch = sys.modules.get("torch")
     classes = [part if isinstance(part, type) else type(part) for part in _parts(estimator)]
     modules = {base.__module__ for cls in classes for base in cls.__mro__} - {"builtins"}
@@ -206,6 +208,8 @@ def _fit(estimator: Any, X: Any, y: NDArray[Any], seed: int) -> Any:
 
 def _set_seeds(model: Any, rng: np.random.Generator) -> None:
     """Seed a model, its splitters and its candidates; splitters and grids are copied first."""
+    # Names are sorted, so that the order of parameters in a version of scikit-learn does not
+    # matter; 31 bits, for some libraries keep a seed in a signed integer.
     model.set_params(**{state: int(rng.integers(2**31)) for state in random_states(model)})
     for name in random_splitters(model):
         splitter = copy(model.get_params(deep=True)[name])

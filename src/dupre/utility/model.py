@@ -205,6 +205,7 @@ class ModelUtility:
         labelled = self._classes is not None
         X, X_val = with_levels_of_both(X, self.X_val)
 
+        # A first try may have changed X in place, so a second one gathers the rows again.
         def again() -> Any:
             return with_levels_of_both(self.owners.data_of(row)[0], self.X_val)[0]
 
@@ -225,6 +226,7 @@ class ModelUtility:
     def _score(self, model: Any, X_val: Any) -> Score:
         with Predictions(model, X_val, named=self.metric.scorer is None) as predictions:
             utility = self._utility(model, predictions.give_rows())
+            # `Score` refuses what is no number: the training fails, and needs no resamples.
             if not self.resamples or not np.isfinite(utility):
                 return Score(utility)
             resampled = resample(
@@ -249,6 +251,7 @@ class ModelUtility:
         if self._classes is None:
             constants: list[Any] = [DummyRegressor(strategy=s) for s in ("mean", "median")]
         else:
+            # Which is best depends on the metric: frequencies for log loss, a class for accuracy.
             constants = [DummyClassifier(strategy="prior")]
             constants += [
                 DummyClassifier(strategy="constant", constant=[label])
@@ -298,7 +301,7 @@ def training_seed(seed: int, contents: Digests, repeat: int = 0) -> int:
 
 
 def _seed_from(parts: list[Any]) -> int:
-    """The first 32 bits of SHA-256."""
+    """The first 32 bits of SHA-256: `random_state` of scikit-learn takes no more."""
     return int.from_bytes(hash_json(parts)[:4], "little")
 
 

@@ -111,6 +111,7 @@ def resample(
     if (terms := metric.terms_of(model, X, y)) is not None:
         of_rows, scores = terms
         with np.errstate(divide="ignore", invalid="ignore"):
+            # Another version of scikit-learn may define a metric in another way.
             if abs(mean_score(terms) - utility) <= ROUNDING * max(1.0, abs(utility)):
                 return scores(drawn.sum_rows(of_rows) / drawn.sizes[:, None])
     if metric.ranks is not None:
@@ -131,6 +132,7 @@ def resample(
     found = np.array([score_rows(drawn.rows(b)) for b in range(len(drawn.counts))])
     if metric.scorer is None:
         return found
+    # Any other order will do; a fixed one gives the same answer for every model.
     turned = score_rows(np.random.default_rng(0).permutation(len(y)))
     known = found[np.isfinite(found)]
     spread = float(known.std()) if known.size else 0.0

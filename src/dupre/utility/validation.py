@@ -70,6 +70,7 @@ def check_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]
     rows.check_targets(targets, ("the validation rows",), everyone)
     if not owners.embedded:
         rows.check_finite(encode(X), ("the validation rows",), everyone)
+    # Labels 1 and "1" are different classes to every metric: each model would score 0.
     if rows.is_number(targets) != rows.is_number(owners.y):
         raise InputError(
             f"validation y holds {targets.dtype} but the owners' y holds {owners.y.dtype}; "
@@ -93,7 +94,7 @@ def count_shared_rows(owners: Owners, X: Any, y: NDArray[Any]) -> int:
     try:
         if _types(X, y) == _types(owners.X, owners.y):
             trained, scored = owners.row_contents, digests_of_contents(X, y)
-        else:
+        else:  # 2 and 2.0 are the same number, in whatever type a file stores it
             trained, scored = (
                 digests_of_contents(with_plain_types(X, str), with_plain_types(y, str))
                 for X, y in ((owners.X, owners.y), (X, y))
