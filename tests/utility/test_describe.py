@@ -1,4 +1,6 @@
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -108,3 +110,12 @@ def test_a_model_knows_more(kind, model, expected):
     assert found.empty == utility.empty
     np.testing.assert_array_equal(found.empty.resampled, utility.score_of_no_data().resampled)
     assert not describe(kind(model, THREE, validation=validation, resamples=0)).may_resample
+
+
+def test_nobody_else_probes_a_utility():
+    source = Path(dupre.__file__).parent
+    probe = re.compile(
+        r"(hasattr|getattr|isinstance)\((self\.|run\.|traits\.)?utility,(?! \(Mapping)"
+    )
+    found = {path for path in source.rglob("*.py") if probe.search(path.read_text())}
+    assert {path.relative_to(source).parts[0] for path in found} == {"utility"}

@@ -7,7 +7,6 @@ trainings. Then all coalitions are trained, only to show the error.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,6 @@ from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.result.valuation import Valuation
 from dupre.runs.run import Run
-from dupre.utility.model import ModelUtility
 from dupre.valuation.value import value
 
 BUDGET = 40
@@ -63,7 +61,7 @@ def exact_values(run: Run, valuation: Valuation) -> Valuation:
     """The values after training every coalition; none is trained twice."""
     return value(
         run.owners,
-        cast("ModelUtility", run.utility),
+        run.trained,
         budget=2**run.owners.n - 1,
         known=valuation.evaluations,
         progress=False,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from math import comb
-from typing import cast
 
 import numpy as np
 
@@ -30,7 +29,7 @@ def plan(run: Run, directory: str, known: int, before: Names = ()) -> str:
 
     `known` trainings are stored already; `before` are the owners of the result so far.
     """
-    utility = cast("ModelUtility", run.utility)
+    utility = run.trained
     found = {
         "data": [*_data(run), *_changed_owners(run.owners.names, before)],
         "target": [_target(run)],
@@ -116,7 +115,7 @@ def _few_validation_rows(run: Run) -> list[Note]:
     m rows, v is known to about ± 1.96 sqrt(v / m): less than v only if m > 3.84 / v. If all owners
     change the outcome of the same rows, fewer will do.
     """
-    utility, n = cast("ModelUtility", run.utility), run.owners.n
+    utility, n = run.trained, run.owners.n
     best = utility.metric.bounds[1]
     average = (best - utility.empty) / n if best == 1 else 0.0
     rows, needed = len(utility.y_val), Z95**2 / average if average > 0 else 0.0
@@ -210,7 +209,7 @@ def _trainings(run: Run, known: int) -> str:
 
 def _second_trainings(run: Run) -> list[str]:
     """Whether a few coalitions are trained twice."""
-    utility = cast("ModelUtility", run.utility)
+    utility = run.trained
     if run.spec.values.repeats is not None or utility.deterministic:
         return []
     count = "more"

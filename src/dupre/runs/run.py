@@ -122,12 +122,17 @@ class Run:
         return [str(name) for name in self.owners.columns or ()]
 
     @property
+    def trained(self) -> ModelUtility:
+        """The utility of a run whose models are trained here."""
+        return cast("ModelUtility", self.utility)
+
+    @property
     def meaning(self) -> str:
         """What a utility is."""
         target = self.spec.data.target
         if self.spec.is_external:
             return f"the score of a model for {target}, as recorded from trainings done elsewhere"
-        rows = count_things(len(cast("ModelUtility", self.utility).y_val), "validation row")
+        rows = count_things(len(self.trained.y_val), "validation row")
         return f"the score ({self.metric}) on {rows} of a model that predicts {target}"
 
     @property
@@ -142,7 +147,7 @@ class Run:
     @property
     def metric(self) -> str:
         """The metric by the name that was asked for, or the default."""
-        return self.spec.utility.metric or cast("ModelUtility", self.utility).metric.name
+        return self.spec.utility.metric or self.trained.metric.name
 
     @property
     def origin(self) -> Origin:

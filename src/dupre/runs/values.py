@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,6 @@ from dupre.runs.run import Run
 from dupre.store.frames import as_frame
 from dupre.store.store import Store
 from dupre.training.engines import Dask, Local, OnError
-from dupre.utility.model import ModelUtility
 from dupre.valuation.progress import Display
 from dupre.valuation.sameness import Sameness
 from dupre.valuation.training_notes import complete
@@ -48,7 +47,7 @@ def train(run: Run, store: Path, screen: Display, client: Client | None) -> list
 def _value(run: Run, which: int, store: Path, **how: Any) -> Valuation:
     return value(
         run.owners,
-        cast("ModelUtility", run.utility),
+        run.trained,
         store=run.stored(store),
         repeats=run.spec.values.repeats,
         **_question(run, which),
