@@ -39,7 +39,7 @@ def resume(
             f"`{directory.command('suggest')}` and `{directory.command('record', 'FILE')}`"
         )
     run = run.with_semivalues([*run.spec.values.semivalues, *(semivalue or ())])
-    run = replace(run, check=spot_check, accept_model=accept_model)
+    run = replace(run, spot_check=spot_check, accept_model=accept_model)
     with directory.lock():
         known = count_known(run, directory.store)
     more = None if budget is None else parse_budget(budget, known)

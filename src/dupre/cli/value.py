@@ -33,7 +33,7 @@ def value(
 
     directory = output.directory_for(run, data)
     prepared = prepare_new(directory.with_history(o.as_spec(data, stated)))
-    train(directory, replace(prepared, check=spot_check), json=json)
+    train(directory, replace(prepared, spot_check=spot_check), json=json)
 
 
 def train(directory: RunDirectory, run: Run, *, json: bool, accept: bool = False) -> None:

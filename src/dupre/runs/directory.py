@@ -43,12 +43,19 @@ FORMULA = ("=", "+", "-", "@")
 class RunDirectory:
     """The directory of one run.
 
+    Attributes:
+        path: of the directory.
+        config, store, result, table, report, payments: its files.
+
     Raises:
         InputError: one of its files is a link, which may point elsewhere.
     """
 
     def __init__(self, path: Path):
         self.path = path
+        self.config, self.store = path / "config.toml", path / "store.sqlite"
+        self.result, self.table = path / "result.json", path / "values.csv"
+        self.report, self.payments = path / "report.html", path / "payments.csv"
         # A directory may come from elsewhere; by a link it could have us overwrite any file.
         for file in path.iterdir() if path.is_dir() else ():
             if file.is_symlink():
@@ -64,19 +71,9 @@ class RunDirectory:
         """A command about this directory, quoted for a shell."""
         return shlex.join(["dupre", verb, str(self), *options])
 
-    @property
-    def store(self) -> Path:
-        """Where trainings are kept."""
-        return self.path / "store.sqlite"
-
-    @property
-    def report(self) -> Path:
-        """The page."""
-        return self.path / "report.html"
-
     def check_store(self) -> None:
         """Raise InputError if there is a result, but its trainings are gone."""
-        if not self.store.is_file() and (self.path / "result.json").is_file():
+        if not self.store.is_file() and self.result.is_file():
             raise InputError(
                 f"the trainings of {str(self)!r} are gone: it has a result, but no "
                 f"{self.store.name}; put that file back, or train again in another directory with "
@@ -85,7 +82,7 @@ class RunDirectory:
 
     def with_history(self, spec: Spec) -> Spec:
         """The spec with the history of the run here; InputError if that is another run."""
-        if (self.path / "config.toml").is_file():
+        if self.config.is_file():
             before = self.spec()
             if conflict := before.conflict(spec):
                 verb = "suggest" if before.is_external else "resume"
@@ -105,34 +102,32 @@ class RunDirectory:
 
     def write_spec(self, spec: Spec) -> None:
         """Write down what is asked for, inside `lock`."""
-        replace_text(self.path / "config.toml", dumps(spec))
+        replace_text(self.config, dumps(spec))
 
     def spec(self) -> Spec:
         """What was asked for; InputError if it is no run directory, or of another version."""
-        file = self.path / "config.toml"
-        if not file.is_file():
+        if not self.config.is_file():
             what = "there is no directory" if not self.path.exists() else "no run is kept in"
             raise InputError(
                 f"{what} {str(self)!r}; expected the run directory that `dupre value` or "
                 "`dupre init` made"
             )
         try:
-            text = file.read_text(encoding="utf-8")
+            text = self.config.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as cause:
-            raise InputError(f"{str(file)!r} cannot be read: {cause}") from cause
-        return loads(text, str(file))
+            raise InputError(f"{str(self.config)!r} cannot be read: {cause}") from cause
+        return loads(text, str(self.config))
 
     def results(self) -> list[Valuation]:
         """The valuations of the last result; InputError if there is none, or it is damaged."""
-        self.spec()
-        file = self.path / "result.json"
-        if not file.is_file():
+        self.spec()  # is it a run at all, and of this version?
+        if not self.result.is_file():
             raise InputError(f"{str(self)!r} has no result yet; go on with `{self.renewal}`")
         try:
-            return json.loads(file.read_text(encoding="utf-8"))
+            return json.loads(self.result.read_text(encoding="utf-8"))
         except (InputError, OSError, UnicodeDecodeError) as cause:
             raise InputError(
-                f"{str(file)!r}: {cause}; `{self.renewal}` makes it again from the store"
+                f"{str(self.result)!r}: {cause}; `{self.renewal}` makes it again from the store"
             ) from cause
 
     @property
@@ -147,17 +142,15 @@ class RunDirectory:
         Returns:
             where the files before are kept; None if there were none, or they say the same.
         """
-        result, table = self.path / "result.json", self.path / "values.csv"
-        texts = {result: json.dumps(valuations), table: spreadsheet(valuations)}
+        texts = {self.result: json.dumps(valuations), self.table: spreadsheet(valuations)}
         return self._replace(texts | self._pages(valuations, self.spec()))
 
     def _replace(self, texts: Mapping[Path, str | None]) -> Path | None:
         """Replace files, or remove those without a text; where those before are kept, if any."""
-        result, table = self.path / "result.json", self.path / "values.csv"
-        # Of a result only its table is compared: times and versions in the JSON always differ.
-        compared = [file for file in (table, self.payments) if file in texts]
+        # Of a result only its table is compared: the JSON also tells times and versions.
+        compared = [file for file in (self.table, self.payments) if file in texts]
         old = [file for file in compared if file.is_file() and not _holds(file, texts[file])]
-        old += [result] if table in old and result.is_file() else []
+        old += [self.result] if self.table in old and self.result.is_file() else []
         kept = self._keep(old) if old else None  # before anything is replaced
         replace_texts({file: text for file, text in texts.items() if text is not None})
         for file in (file for file, text in texts.items() if text is None):
@@ -179,7 +172,7 @@ class RunDirectory:
     @property
     def is_behind(self) -> bool:
         """Whether trainings are stored that came after the last result, or there is none yet."""
-        if not (self.path / "result.json").is_file():
+        if not self.result.is_file():
             return self.store.is_file() and bool(_last_finished(read_evaluations(self.store)))
         return self.has_newer(self.results()[0])
 
@@ -215,8 +208,7 @@ class RunDirectory:
 
     def write_payments(self, valuations: Sequence[Valuation], spec: Spec) -> Path | None:
         """Replace the terms, the page and the payments, as `write_report` does."""
-        texts = {self.path / "config.toml": dumps(spec)}
-        return self._replace(texts | self._pages(valuations, spec))
+        return self._replace({self.config: dumps(spec), **self._pages(valuations, spec)})
 
     def has_other_payments(self, v: Valuation) -> bool:
         """Whether the payments on the page are not those by these values."""
@@ -238,11 +230,6 @@ class RunDirectory:
 
         heading, paid = _heading(self.spec()), _share(v, self.spec()) if final else None
         return write_statements(v, directory, only=only, heading=heading, paid=paid)
-
-    @property
-    def payments(self) -> Path:
-        """What each owner is paid."""
-        return self.path / "payments.csv"
 
     @contextmanager
     def name_errors(self) -> Iterator[None]:

@@ -60,7 +60,7 @@ class Run:
         notes: what the data make worth knowing; they stay with the values.
         columns: what the columns hold; None if trainings are done elsewhere.
         skipped: rows left out and why, in words.
-        check: whether to train one stored coalition again before a run goes on.
+        spot_check: whether to train one stored coalition again before a run goes on.
         accept_model: whether to keep trainings although the model has changed.
     """
 
@@ -73,9 +73,9 @@ class Run:
     notes: tuple[Note, ...] = ()
     columns: Columns | None = None
     skipped: tuple[str, ...] = ()
-    check: bool = True
+    spot_check: bool = True
     accept_model: bool = False
-    _known: dict[str, Origin] = field(default_factory=dict, repr=False)
+    _computed: dict[str, Origin] = field(default_factory=dict, repr=False)
 
     @cached_property
     def traits(self) -> Traits:
@@ -152,14 +152,14 @@ class Run:
     @property
     def origin(self) -> Origin:
         """What utilities come from, computed once for all runs of these data."""
-        if not self._known:
+        if not self._computed:
             contents = of_owners(self.owners, renew=False)  # read just now
-            self._known["origin"] = origin_of(self.owners, self.traits, contents)
-        return self._known["origin"]
+            self._computed["origin"] = origin_of(self.owners, self.traits, contents)
+        return self._computed["origin"]
 
     def stored(self, store: Path) -> Stored:
         """The store of the run, with what may be done to it."""
-        return Stored(store, check=self.check, accept_model=self.accept_model)
+        return Stored(store, check=self.spot_check, accept_model=self.accept_model)
 
     def open(self, store: Path) -> Store:
         """The trainings of these data that are stored."""

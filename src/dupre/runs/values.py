@@ -36,7 +36,7 @@ def train(run: Run, store: Path, screen: Display, client: Client | None) -> list
     limits = {"budget": run.budget, "stop": run.choices.stop}
     first = _value(run, 0, store, **limits, engine=_engine(run, client), progress=screen)
     known = {"budget": first.evaluated, "engine": Local(on_error=_on_error(run))}
-    again = replace(run, check=False)  # one spot check a command is enough
+    again = replace(run, spot_check=False)  # one spot check a command is enough
     others = [
         _value(again, which, store, **known, progress=False)
         for which in range(1, len(run.choices.semivalues))
