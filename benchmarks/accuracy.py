@@ -31,7 +31,8 @@ import dupre
 from dupre.data.sketch import Resolution, SketchCache, label_coordinates
 from dupre.game.estimators import exact
 from dupre.predictor.features import Features
-from dupre.predictor.fitting import fit
+from dupre.predictor.fitting import Search, fit
+from dupre.predictor.gp import Scale
 from dupre.predictor.kernels import Kernel, Membership, Scaled, SlicedWasserstein
 from dupre.predictor.warp import straight_warp
 from games import GAMES, Game, load
@@ -110,7 +111,7 @@ def _uniform_design(game: Game, budget: int, seed: int, kernel: Kernel) -> Estim
     universe = Features(weights.members, game.owners.rows, cache)
     utilities = game.utilities[chosen]
     warp = straight_warp(utilities, empty=game.empty)
-    gp = fit(kernel, universe[chosen], utilities, warp=warp, starts=4, rng=rng)
+    gp = fit(kernel, universe[chosen], utilities, scale=Scale(warp), search=Search(4, rng))
     posterior = gp.posterior(universe[others], weights.W[:, others])
     known = weights.W[:, chosen] @ utilities + weights.empty * game.empty
     variance = np.diag(posterior.functional_covariance())

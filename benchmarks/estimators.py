@@ -39,7 +39,8 @@ from dupre.game.semivalues import Semivalue
 from dupre.game.weights import Weights
 from dupre.predictor import form
 from dupre.predictor.features import Features
-from dupre.predictor.fitting import fit
+from dupre.predictor.fitting import Search, fit
+from dupre.predictor.gp import Scale
 from dupre.predictor.kernels import Kernel, Membership, Scaled, SlicedWasserstein
 from dupre.predictor.warp import straight_warp
 from games import Game, housing_ridge_20, load
@@ -263,7 +264,7 @@ def _predictions(
     kernels: list[Kernel] = [SlicedWasserstein(eta=paper_eta(game, seed=0)), Membership()]
     for kernel in kernels:
         warp = straight_warp(utilities, empty=game.empty)
-        gp = fit(Scaled(kernel), seen, utilities, warp=warp, starts=4, rng=rng)
+        gp = fit(Scaled(kernel), seen, utilities, scale=Scale(warp), search=Search(4, rng))
         yield gp.predict(unseen)[0]
 
 

@@ -29,9 +29,9 @@ import dupre
 from dupre.data.sketch import SketchCache
 from dupre.game.estimators import exact
 from dupre.predictor.features import Features
-from dupre.predictor.fitting import fit
+from dupre.predictor.fitting import Search, fit
 from dupre.predictor.form import DEFAULT
-from dupre.predictor.gp import GaussianProcess, Posterior, condition
+from dupre.predictor.gp import GaussianProcess, Posterior, Scale, condition
 from dupre.predictor.kernels import Kernel, Membership, Prior, Scaled, SlicedWasserstein
 from dupre.predictor.warp import straight_warp
 from dupre.valuation.strategies import active_batch
@@ -126,7 +126,7 @@ def gp_fit() -> Iterator[Row]:
         # variances and gammas relative to the median, noise, decay
         near = np.append(np.zeros(len(form.theta)), [np.log(0.01), 0.0])
         forgetful = Features(members, owners.rows, features.vectors)  # distances are computed anew
-        how = {"warp": warp, "starts": 1, "rng": rng, "near": near, "prior": prior}
+        how = {"scale": Scale(warp, prior=prior), "search": Search(1, rng, near)}
         return fit(form, forgetful, utilities, **how)
 
     white = WhiteKernel(0.01, (1e-7, 2.0))
@@ -147,7 +147,7 @@ def gp_fit() -> Iterator[Row]:
         with warnings.catch_warnings():  # the noise may end at its bound, for both
             warnings.simplefilter("ignore")
             their_time, _ = timed(partial(regressor.fit, X, warp.forward(utilities)), repeats=2)
-        alone = condition(gp.kernel, gp.inputs, utilities, noise=gp.noise, warp=warp)
+        alone = condition(gp.kernel, gp.inputs, utilities, noise=gp.noise, scale=Scale(warp))
         density = alone.log_likelihood - warp.log_slope(utilities)
         gap = regressor.log_marginal_likelihood_value_ - density
         what = f"learning hyper-parameters, 500 evaluations, {name} (their log likelihood less ours"
@@ -194,7 +194,7 @@ def active_picks() -> Iterator[Row]:
     utilities = np.sqrt(weights.members[A] @ rng.random(owners.n)) + 0.01 * rng.normal(size=200)
     warp = straight_warp(utilities, empty=0.0)
     for kernel in (Scaled(Membership()), Scaled(SlicedWasserstein())):
-        gp = fit(kernel, universe[A], utilities, warp=warp, starts=1, rng=rng)
+        gp = fit(kernel, universe[A], utilities, scale=Scale(warp), search=Search(1, rng))
         posterior = gp.posterior(universe[B], weights.W[:, B])
 
         def literal(posterior: Posterior = posterior) -> list[int]:

@@ -7,7 +7,7 @@ from dupre.game.coalitions import all_coalitions
 from dupre.predictor import gp
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
 from dupre.predictor.features import Features
-from dupre.predictor.gp import Amplitude
+from dupre.predictor.gp import Amplitude, Scale
 from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Lattice, Warp
 
@@ -30,8 +30,10 @@ def processes_of(inputs, utilities):
     """Three processes that agree in nothing but the evaluations."""
     return [
         gp.condition(0.8 * Membership(0.3) + 0.3 * Linear(), inputs, utilities, noise=0.05),
-        gp.condition(0.5 * Size(0.7) + Linear(), inputs, utilities, noise=0.2, warp=CURVED),
-        gp.condition(Membership(0.1), inputs, utilities, noise=0.01, amplitude=DECAYING),
+        gp.condition(0.5 * Size(0.7) + Linear(), inputs, utilities, noise=0.2, scale=Scale(CURVED)),
+        gp.condition(
+            Membership(0.1), inputs, utilities, noise=0.01, scale=Scale(amplitude=DECAYING)
+        ),
     ]
 
 

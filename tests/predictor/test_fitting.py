@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 from dupre.predictor import fitting, form, gp
 from dupre.predictor.fitting import (
     KernelTerm,
+    Search,
     diagonal_of_packed,
     fit,
     minimise,
@@ -19,12 +20,11 @@ from dupre.predictor.fitting import (
     second_derivatives,
     terms_of,
 )
-from dupre.predictor.gp import Amplitude
+from dupre.predictor.gp import Amplitude, Scale
 from dupre.predictor.kernels import (
     Exponential,
     Linear,
     Membership,
-    Prior,
     Scaled,
     Size,
     SlicedWasserstein,
@@ -43,8 +43,8 @@ def rng():
 
 
 def problem(kernel, inputs, utilities, measured, warp=Warp(), reference=REFERENCE):  # noqa: B008 (frozen)
-    how = {"warp": warp, "reference": reference, "prior": Prior()}
-    return fitting.problem_of(kernel, inputs, utilities, measured, **how)
+    scale = Scale(warp, Amplitude(reference=reference))
+    return fitting.problem_of(kernel, inputs, utilities, measured, scale=scale)
 
 
 def log_prior(kernel, x):
@@ -58,7 +58,7 @@ def test_fit_conditions_all_on_the_noise_that_was_measured(rng, monkeypatch, lea
     kernel = Membership()
     a, b, u = split(rng, evaluated=25)
     measured = rng.uniform(0, 0.5, len(u))
-    process = fit(kernel, a, u, warp=Warp(), starts=2, rng=rng, measured=measured)
+    process = fit(kernel, a, u, scale=Scale(), search=Search(2, rng), measured=measured)
     width = np.sqrt(0.5 / np.exp(process.kernel.theta[0]))
     reference = GaussianProcessRegressor(
         RBF(width), alpha=process.noise + measured, optimizer=None
@@ -78,7 +78,7 @@ def test_noise_that_was_measured_is_not_learned_a_second_time():
         u = a.members @ np.linspace(0.1, 1.0, N) + 0.5 * spread
         for name, variance in (("measured", 0.25), ("not", 0.0)):
             measured = np.full(len(u), variance)
-            process = fit(Linear(), a, u, warp=Warp(), starts=2, rng=rng, measured=measured)
+            process = fit(Linear(), a, u, scale=Scale(), search=Search(2, rng), measured=measured)
             noise[name].append(process.noise)
     # Their sum is what it was: 0.5² is either known or learned.
     assert np.mean(noise["not"]) == pytest.approx(0.25, rel=0.4)
@@ -109,8 +109,8 @@ def test_objective_is_the_negative_log_posterior_of_the_conditioned_process(rng,
     objective = problem(DATA_KERNEL, a, u, measured, warp)
     x = rng.normal(size=len(DATA_KERNEL.theta) + 2)
     kernel = objective.form.with_theta(fitting._absolute(objective.form, x))
-    options = {"noise": float(np.exp(x[-2])), "amplitude": Amplitude(x[-1], REFERENCE)}
-    process = gp.condition(kernel, a, u, measured=measured, warp=warp, **options)
+    scale = Scale(warp, Amplitude(x[-1], REFERENCE))
+    process = gp.condition(kernel, a, u, noise=np.exp(x[-2]), measured=measured, scale=scale)
     np.testing.assert_allclose(position(process), x, atol=1e-9)
     # The objective is a density of the warped utilities; the likelihood one of the utilities.
     expected = -(process.log_likelihood - warp.log_slope(u)) - log_prior(DATA_KERNEL, x)
@@ -135,7 +135,7 @@ def test_more_starts_never_fit_worse_than_one(seed):
     rng = np.random.default_rng(seed)
     a, _, u = split(rng, evaluated=15)
     one, several = (
-        fit(DATA_KERNEL, a, u, warp=Warp(), starts=s, rng=np.random.default_rng(seed))
+        fit(DATA_KERNEL, a, u, scale=Scale(), search=Search(s, np.random.default_rng(seed)))
         for s in (1, 5)
     )
     assert several.log_likelihood >= one.log_likelihood - 1e-9
@@ -146,10 +146,10 @@ def test_more_starts_never_fit_worse_than_one(seed):
 def test_fit_ends_where_the_objective_is_flat_or_at_a_bound(rng, largest, decays):
     a, _, u = split(rng)
     measured = largest * rng.uniform(size=len(u))
-    options = {"starts": 3, "rng": rng, "measured": measured, "decays": decays}
-    process = fit(DATA_KERNEL, a, u, warp=Warp(), **options)
-    assert process.amplitude.reference == pytest.approx(np.mean(gp.log_rows(a)))
-    objective = problem(DATA_KERNEL, a, u, measured, reference=process.amplitude.reference)
+    options = {"search": Search(3, rng), "measured": measured, "decays": decays}
+    process = fit(DATA_KERNEL, a, u, scale=Scale(), **options)
+    assert process.scale.amplitude.reference == pytest.approx(np.mean(gp.log_rows(a)))
+    objective = problem(DATA_KERNEL, a, u, measured, reference=process.scale.amplitude.reference)
     x = position(process)
     roles = [*DATA_KERNEL.roles, "noise", "decay"]
     low, high = np.array([fitting.BOUNDS[role] for role in roles]).T
@@ -161,9 +161,9 @@ def test_fit_ends_where_the_objective_is_flat_or_at_a_bound(rng, largest, decays
 
 def test_fitting_from_the_hyper_parameters_of_a_fit_is_no_worse_than_it(rng):
     a, _, u = split(rng)
-    first = fit(DATA_KERNEL, a, u, warp=Warp(), starts=4, rng=rng)
+    first = fit(DATA_KERNEL, a, u, scale=Scale(), search=Search(4, rng))
     near = position(first)
-    again = fit(DATA_KERNEL, a, u, warp=Warp(), starts=1, rng=rng, near=near)
+    again = fit(DATA_KERNEL, a, u, scale=Scale(), search=Search(1, rng, near))
     assert again.log_likelihood >= first.log_likelihood - 1e-8
 
 
@@ -171,9 +171,9 @@ def test_hyper_parameters_learned_on_a_subset_are_conditioned_on_all(rng, monkey
     monkeypatch.setattr(fitting, "LEARN_ON", 10)
     a, b, _ = split(rng, evaluated=40)
     u = a.members @ np.linspace(0.1, 1.0, N)
-    process = fit(DATA_KERNEL, a, u, warp=Warp(), starts=2, rng=rng)
+    process = fit(DATA_KERNEL, a, u, scale=Scale(), search=Search(2, rng))
     anew = gp.condition(process.kernel, a, u, noise=process.noise)
-    assert process.amplitude.decay == 0
+    assert process.scale.amplitude.decay == 0
     assert len(process.L) == len(process.alpha) == 40
     np.testing.assert_allclose(process.predict(b)[0], anew.predict(b)[0], atol=1e-12)
     truth = b.members @ np.linspace(0.1, 1.0, N)
@@ -185,7 +185,7 @@ def test_noise_too_small_for_all_evaluations_is_raised_rather_than_given_up(rng,
     u = a.members @ np.linspace(0.1, 1.0, N)
     real, asked = gp.cholesky_factor, []
     monkeypatch.setattr(fitting, "LEARN_ON", 15)
-    expected = fit(DATA_KERNEL, a, u, warp=Warp(), starts=1, rng=np.random.default_rng(0))
+    expected = fit(DATA_KERNEL, a, u, scale=Scale(), search=Search(1, np.random.default_rng(0)))
 
     def fails_twice(K):
         if len(K) == 40:
@@ -195,7 +195,7 @@ def test_noise_too_small_for_all_evaluations_is_raised_rather_than_given_up(rng,
         return real(K)
 
     monkeypatch.setattr(gp, "cholesky_factor", fails_twice)
-    process = fit(DATA_KERNEL, a, u, warp=Warp(), starts=1, rng=np.random.default_rng(0))
+    process = fit(DATA_KERNEL, a, u, scale=Scale(), search=Search(1, np.random.default_rng(0)))
     assert process.noise == pytest.approx(100 * expected.noise)
 
 
@@ -205,9 +205,9 @@ def test_noise_too_small_for_all_evaluations_is_raised_rather_than_given_up(rng,
 def test_without_decays_the_amplitude_is_one_whatever_the_start(rng):
     a, _, u = split(rng)
     near = np.ones(len(DATA_KERNEL.theta) + 2)
-    process = fit(DATA_KERNEL, a, u, warp=Warp(), starts=3, rng=rng, near=near)
-    assert process.amplitude.decay == 0
-    np.testing.assert_array_equal(process.amplitude(a), 1.0)
+    process = fit(DATA_KERNEL, a, u, scale=Scale(), search=Search(3, rng, near))
+    assert process.scale.amplitude.decay == 0
+    np.testing.assert_array_equal(process.scale.amplitude(a), 1.0)
 
 
 def test_a_decay_is_learned_where_small_coalitions_spread_more():
@@ -217,8 +217,8 @@ def test_a_decay_is_learned_where_small_coalitions_spread_more():
         a, _, z = split(rng, evaluated=60)
         for decay, found in learned.items():
             u = Amplitude(decay, REFERENCE)(a) * z
-            process = fit(Membership(), a, u, warp=Warp(), starts=2, rng=rng, decays=True)
-            found.append(process.amplitude.decay)
+            process = fit(Membership(), a, u, scale=Scale(), search=Search(2, rng), decays=True)
+            found.append(process.scale.amplitude.decay)
     assert np.mean(learned[1.0]) == pytest.approx(1.0, abs=0.2)
     assert np.mean(learned[0.0]) == pytest.approx(0.0, abs=0.2)
 
@@ -229,7 +229,8 @@ def test_the_noise_is_never_below_the_least(rng, warp, least):
     a, _, _ = split(rng, evaluated=40)
     u, _ = warp.back(a.members @ np.linspace(0.1, 1.0, N), np.zeros(40))  # z is linear
     free, bound = (
-        fit(Linear(), a, u, warp=warp, starts=2, rng=rng, least_noise=some) for some in (0.0, least)
+        fit(Linear(), a, u, scale=Scale(warp), search=Search(2, rng), least_noise=some)
+        for some in (0.0, least)
     )
     lowest = least / np.median(warp.slope(u)) ** 2
     assert free.noise < 1e-5
@@ -243,27 +244,35 @@ def test_the_noise_is_never_below_the_least(rng, warp, least):
 def test_a_sample_is_the_same_every_time_and_decays_only_where_that_was_learned(rng, monkeypatch):
     a, _, u = split(rng)
     measured = rng.uniform(0, 0.3, len(u))
-    process = fit(DATA_KERNEL, a, u, warp=CURVED, starts=2, rng=rng, measured=measured, decays=True)
+    process = fit(
+        DATA_KERNEL,
+        a,
+        u,
+        scale=Scale(CURVED),
+        search=Search(2, rng),
+        measured=measured,
+        decays=True,
+    )
     first, again = (sample_around(process, pairs=2) for _ in range(2))
     for (weight, one), (same_weight, same) in zip(first, again, strict=True):
         assert weight == same_weight
         np.testing.assert_array_equal(one.alpha, same.alpha)
-        assert one.warp == process.warp
+        assert one.scale.warp == process.scale.warp
         np.testing.assert_array_equal(one.utilities, u)
         np.testing.assert_allclose(one.measured * one.slope**2, measured, rtol=1e-9)
-    process = fit(DATA_KERNEL, a, u, warp=CURVED, starts=2, rng=rng, decays=True)
+    process = fit(DATA_KERNEL, a, u, scale=Scale(CURVED), search=Search(2, rng), decays=True)
     for pairs in (1, 4):
         weights = np.array([weight for weight, _ in sample_around(process, pairs=pairs)])
         assert len(weights) == 2 * pairs
         assert weights.sum() == pytest.approx(1)
         assert np.all(weights >= 0)
 
-    process = fit(DATA_KERNEL, a, u, warp=Warp(), starts=2, rng=rng)
-    assert {one.amplitude.decay for _, one in sample_around(process, pairs=3)} == {0.0}
-    process = fit(DATA_KERNEL, a, u, warp=Warp(), starts=2, rng=rng, decays=True)
-    assert len({one.amplitude.decay for _, one in sample_around(process, pairs=3)}) > 1
+    process = fit(DATA_KERNEL, a, u, scale=Scale(), search=Search(2, rng))
+    assert {one.scale.amplitude.decay for _, one in sample_around(process, pairs=3)} == {0.0}
+    process = fit(DATA_KERNEL, a, u, scale=Scale(), search=Search(2, rng), decays=True)
+    assert len({one.scale.amplitude.decay for _, one in sample_around(process, pairs=3)}) > 1
 
-    process = fit(Membership(), a, u, warp=Warp(), starts=1, rng=rng)
+    process = fit(Membership(), a, u, scale=Scale(), search=Search(1, rng))
     monkeypatch.setattr(fitting, "LEARN_ON", len(u))
     assert len(sample_around(process, pairs=2)) == 4
     monkeypatch.setattr(fitting, "LEARN_ON", len(u) - 1)
@@ -275,7 +284,7 @@ def test_the_noise_of_a_sample_is_never_below_the_least(rng, warp):
     a, _, _ = split(rng, evaluated=40)
     u, _ = warp.back(a.members @ np.linspace(0.1, 1.0, N), np.zeros(40))  # z is linear
     least = 1e-4
-    process = fit(Linear(), a, u, warp=warp, starts=2, rng=rng, least_noise=least)
+    process = fit(Linear(), a, u, scale=Scale(warp), search=Search(2, rng), least_noise=least)
     lowest = least / np.median(warp.slope(u)) ** 2
     free, bound = (
         [one.noise for _, one in sample_around(process, pairs=4, least_noise=some)]
@@ -290,12 +299,12 @@ def test_many_weighted_samples_have_the_posterior_mean_of_the_hyper_parameters(r
     a, _, u = split(rng, evaluated=60)
     kernel = Linear()
     u = a.members @ np.linspace(0.1, 1.0, N) + 0.3 * u
-    process = fit(kernel, a, u, warp=Warp(), starts=2, rng=rng)
+    process = fit(kernel, a, u, scale=Scale(), search=Search(2, rng))
     sample = sample_around(process, pairs=1000)
     x = np.array([np.log(one.noise) for _, one in sample])
     weights = np.array([weight for weight, _ in sample])
     # The noise is the only hyper-parameter: the mean over a fine grid is the oracle.
-    objective = problem(kernel, a, u, np.zeros(len(u)), reference=process.amplitude.reference)
+    objective = problem(kernel, a, u, np.zeros(len(u)), reference=process.scale.amplitude.reference)
     grid = np.linspace(x.min(), x.max(), 501)
     height = np.array([objective(np.array([t, 0.0]))[0] for t in grid])
     density = np.exp(height.min() - height)

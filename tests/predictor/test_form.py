@@ -5,8 +5,9 @@ from dupre import Owners
 from dupre.data.sketch import SketchCache
 from dupre.game.coalitions import all_coalitions
 from dupre.predictor.features import Features
-from dupre.predictor.fitting import fit
+from dupre.predictor.fitting import Search, fit
 from dupre.predictor.form import CHOICES, LEAST_WEIGHT, SIMPLER, Form, learn
+from dupre.predictor.gp import Scale
 
 ALL_FORMS = True
 N = 6
@@ -35,7 +36,9 @@ def learned(inputs, utilities, choose_p=True, measured=None):
 def fitted(form, inputs, utilities, starts=4):
     rng = np.random.default_rng(0)
     warp = form.warp(utilities, 0.0)
-    return fit(form.kernel(), inputs, utilities, warp=warp, starts=starts, rng=rng, decays=True)
+    return fit(
+        form.kernel(), inputs, utilities, scale=Scale(warp), search=Search(starts, rng), decays=True
+    )
 
 
 def test_the_search_starts_at_the_default_form_and_is_a_function_of_its_arguments(coalitions):
@@ -70,7 +73,7 @@ def test_heavy_tails_are_bent_and_ordinary_utilities_without_a_scale_are_not(coa
     utilities[coalitions.members.sum(axis=1) <= 2] *= -20
     chosen = learned(coalitions, utilities)
     assert chosen.form.curved
-    assert chosen.gp.warp.curved
+    assert chosen.gp.scale.warp.curved
     assert not chosen.outliers.size
     assert not Form(curved=True).warp(np.ones(5), empty=-1.0).curved
     assert Form(curved=True).warp(np.ones(5), empty=-1.0).width == 2.0
@@ -192,8 +195,8 @@ def test_utilities_on_a_lattice_keep_a_twelfth_of_its_squared_step_as_noise(coal
     chosen = learned(coalitions, utilities)
     assert chosen.least_noise == pytest.approx(step**2 / 12)
     for gp in (*chosen.fits, *(averaged for _, averaged in chosen.processes)):
-        noise = gp.noise * np.median(gp.warp.slope(utilities)) ** 2
+        noise = gp.noise * np.median(gp.scale.warp.slope(utilities)) ** 2
         assert noise >= step**2 / 12 * (1 - 1e-9)
     # The same game without a lattice is known far better.
     exact = learned(coalitions, smooth(coalitions)).gp
-    assert exact.noise * np.median(exact.warp.slope(utilities)) ** 2 < step**2 / 12 / 10
+    assert exact.noise * np.median(exact.scale.warp.slope(utilities)) ** 2 < step**2 / 12 / 10

@@ -13,8 +13,8 @@ from dupre.game.semivalues import banzhaf
 from dupre.predictor import features as module
 from dupre.predictor import form, gp
 from dupre.predictor.features import Features
-from dupre.predictor.fitting import fit
-from dupre.predictor.gp import Amplitude, multiply
+from dupre.predictor.fitting import Search, fit
+from dupre.predictor.gp import Amplitude, Scale, multiply
 from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Warp
 from processes import ROWS, N, features, split
@@ -73,7 +73,7 @@ def test_measured_noise_agrees_with_scikit_learn(rng, name, warp):
     reference.fit(a.members.astype(float), warp.forward(u))
     mean, covariance = reference.predict(b.members.astype(float), return_cov=True)
 
-    process = gp.condition(kernel, a, u, noise=noise, measured=measured, warp=warp)
+    process = gp.condition(kernel, a, u, noise=noise, measured=measured, scale=Scale(warp))
     posterior = process.posterior(b)
     index = np.arange(len(b))
     likelihood = reference.log_marginal_likelihood_value_ - np.log(slope).sum()
@@ -88,8 +88,10 @@ def test_measured_noise_agrees_with_scikit_learn(rng, name, warp):
 
 def test_nothing_measured_is_a_noise_of_zero_and_a_likelihood_is_that_of_utilities(rng):
     a, _, u = split(rng)
-    without = gp.condition(DATA_KERNEL, a, u, noise=0.1, warp=CURVED)
-    zero = gp.condition(DATA_KERNEL, a, u, noise=0.1, measured=np.zeros(len(u)), warp=CURVED)
+    without = gp.condition(DATA_KERNEL, a, u, noise=0.1, scale=Scale(CURVED))
+    zero = gp.condition(
+        DATA_KERNEL, a, u, noise=0.1, measured=np.zeros(len(u)), scale=Scale(CURVED)
+    )
     np.testing.assert_array_equal(without.L, zero.L)
     assert without.log_likelihood == zero.log_likelihood
     assert without.noise_of_next == 0.1
@@ -99,7 +101,7 @@ def test_nothing_measured_is_a_noise_of_zero_and_a_likelihood_is_that_of_utiliti
         gp.condition(Membership(), twice, np.zeros(2), noise=0.0)
 
     plain = gp.condition(4.0 * Membership(0.3), a, u, noise=0.4)
-    scaled = gp.condition(Membership(0.3), a, u, noise=0.1, warp=Warp(width=2.0))
+    scaled = gp.condition(Membership(0.3), a, u, noise=0.1, scale=Scale(Warp(width=2.0)))
     assert scaled.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-9)
 
     a, _, _ = split(rng)
@@ -118,8 +120,8 @@ def test_an_amplitude_is_a_kernel_and_noise_multiplied_by_it_on_both_sides(rng):
     K_AB = np.outer(of_a, of_b) * DATA_KERNEL(a, b)
     v, inverse = (u - 0.3) / 2, np.linalg.inv(K)
 
-    options = {"noise": noise, "measured": measured, "amplitude": DECAYING}
-    process = gp.condition(DATA_KERNEL, a, u, warp=warp, **options)
+    options = {"noise": noise, "measured": measured, "scale": Scale(warp, DECAYING)}
+    process = gp.condition(DATA_KERNEL, a, u, **options)
     posterior = process.posterior(b)
 
     density = multivariate_normal(np.zeros(len(v)), K).logpdf(v)
@@ -133,12 +135,12 @@ def test_an_amplitude_is_a_kernel_and_noise_multiplied_by_it_on_both_sides(rng):
 @pytest.mark.parametrize("warp", [Warp(centre=0.3, width=2.0), CURVED])
 def test_slope_and_back_of_a_process_are_those_of_its_z(rng, warp):
     a, _, u = split(rng)
-    process = gp.condition(DATA_KERNEL, a, u, noise=0.1, warp=warp, amplitude=DECAYING)
-    utility, slope = process.back(process.z, np.zeros(len(u)), a)
+    process = gp.condition(DATA_KERNEL, a, u, noise=0.1, scale=Scale(warp, DECAYING))
+    utility, slope = process.scale.back(process.z, np.zeros(len(u)), a)
     np.testing.assert_allclose(utility, u, atol=1e-9)
     np.testing.assert_allclose(slope, process.slope, rtol=1e-9)
     h = 1e-6
-    moved, _ = process.back(process.z + h, np.zeros(len(u)), a)
+    moved, _ = process.scale.back(process.z + h, np.zeros(len(u)), a)
     np.testing.assert_allclose((moved - u) / h, process.slope, rtol=1e-4)
 
 
@@ -147,7 +149,7 @@ def test_slope_and_back_of_a_process_are_those_of_its_z(rng, warp):
 def test_leave_one_out_equals_refitting_without_each_point(rng, warp, amplitude):
     a, _, u = split(rng, evaluated=12)
     measured = rng.uniform(0, 0.1, len(u))
-    options = {"noise": 0.05, "warp": warp, "amplitude": amplitude}
+    options = {"noise": 0.05, "scale": Scale(warp, amplitude)}
     process = gp.condition(DATA_KERNEL, a, u, measured=measured, **options)
     slope = warp.slope(u) * amplitude(a)
     mean, variance = process.leave_one_out()
@@ -160,7 +162,7 @@ def test_leave_one_out_equals_refitting_without_each_point(rng, warp, amplitude)
         assert variance[i] == pytest.approx(predicted.variance[0] + around, abs=1e-9)
         # Back as the others' process goes back: with the noise of a utility, not of a mean.
         own = variance[i : i + 1] - measured[i] / slope[i] ** 2
-        back, _ = process.back(mean[i : i + 1], own, a[np.array([i])])
+        back, _ = process.scale.back(mean[i : i + 1], own, a[np.array([i])])
         assert back[0] == pytest.approx(predicted.mean[0], abs=1e-9)
 
 
@@ -171,7 +173,7 @@ def test_functional_covariance_equals_the_dense_formula(rng, monkeypatch, warp, 
     monkeypatch.setattr(module, "TILE", tile)
     a, b, u = split(rng)
     W, noise = rng.normal(size=(4, len(b))), 0.03
-    process = gp.condition(DATA_KERNEL, a, u, noise=noise, warp=warp, amplitude=amplitude)
+    process = gp.condition(DATA_KERNEL, a, u, noise=noise, scale=Scale(warp, amplitude))
     posterior = process.posterior(b, W)
 
     K_AB = DATA_KERNEL(a, b)
@@ -248,7 +250,7 @@ def test_landmarks_are_right_where_nearly_everything_is_known(rng, monkeypatch, 
 
 def test_means_of_very_many_coalitions_are_those_of_few(rng, monkeypatch):
     a, b, u = split(rng)
-    process = gp.condition(KERNELS["sum"][0], a, u, noise=0.01, warp=CURVED, amplitude=DECAYING)
+    process = gp.condition(KERNELS["sum"][0], a, u, noise=0.01, scale=Scale(CURVED, DECAYING))
     W = rng.normal(size=(2, len(b)))
     exact = process.posterior(b, W)
     monkeypatch.setattr(gp, "EXACT_UP_TO", 0)
@@ -310,7 +312,7 @@ def test_an_outlier_leaves_the_other_predictions_about_as_accurate_unlike_a_stra
     def straight(a, u):
         chosen = form.Form()
         rng = np.random.default_rng(0)
-        return fit(chosen.kernel(), a, u, warp=chosen.warp(u, 0.0), starts=4, rng=rng)
+        return fit(chosen.kernel(), a, u, scale=Scale(chosen.warp(u, 0.0)), search=Search(4, rng))
 
     errors = np.array([left_out_errors(seed, outlier) for seed in range(3)])
     ratios = errors[:, 1] / errors[:, 0]

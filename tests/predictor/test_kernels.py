@@ -264,11 +264,11 @@ def test_a_plain_posterior_is_that_of_the_paper(game, mean):
     evaluated, others, u = game
     learned = learn(evaluated, u, replace(kernels.paper(), mean=mean))
     gp = learned.gp
-    scale = gp.warp.width**2
+    scale = gp.scale.warp.width**2
     K, k = scale * gp.kernel(evaluated, evaluated), scale * gp.kernel(evaluated, others)
     inverse = np.linalg.inv(K + scale * gp.noise * np.eye(len(u)))
-    centre = np.full(len(u), u.mean()) if mean is None else gp.prior.mean(evaluated)
-    there = np.full(len(others), u.mean()) if mean is None else gp.prior.mean(others)
+    centre = np.full(len(u), u.mean()) if mean is None else gp.scale.prior.mean(evaluated)
+    there = np.full(len(others), u.mean()) if mean is None else gp.scale.prior.mean(others)
     expected = there + k.T @ inverse @ (u - centre)
     covariance = scale * gp.kernel(others, others) - k.T @ inverse @ k  # DUPRE Sec. 2: no noise
     W = np.random.default_rng(2).normal(size=(3, len(others)))
@@ -277,7 +277,7 @@ def test_a_plain_posterior_is_that_of_the_paper(game, mean):
     np.testing.assert_allclose(posterior.std, np.sqrt(np.diag(covariance)), atol=1e-6)
     np.testing.assert_allclose(posterior.functional_covariance(), W @ covariance @ W.T, atol=1e-8)
     assert widening(gp) == 1.0
-    assert learned.outlier_variance == gp.amplitude.decay == 0.0
+    assert learned.outlier_variance == gp.scale.amplitude.decay == 0.0
 
 
 def test_plain_hyper_parameters_maximise_the_marginal_likelihood(game):
@@ -285,10 +285,10 @@ def test_plain_hyper_parameters_maximise_the_marginal_likelihood(game):
     gp = learn(evaluated, u, Prior(1.0 * Membership(), plain=True)).gp
     wide = {"length_scale_bounds": (1e-2, 1e3)}
     kernel = ConstantKernel(1.0, (1e-6, 1e3)) * RBF(**wide) + WhiteKernel(0.01, (1e-7, 2.0))
-    z = (u - u.mean()) / gp.warp.width
+    z = (u - u.mean()) / gp.scale.warp.width
     theirs = GaussianProcessRegressor(kernel, n_restarts_optimizer=5, random_state=0)
     theirs.fit(evaluated.members.astype(float), z)
-    best = theirs.log_marginal_likelihood_value_ - len(u) * np.log(gp.warp.width)
+    best = theirs.log_marginal_likelihood_value_ - len(u) * np.log(gp.scale.warp.width)
     assert gp.log_likelihood == pytest.approx(best, abs=1e-3)
 
 
@@ -335,7 +335,7 @@ def test_a_mean_is_subtracted_and_added_again(game):
     np.testing.assert_allclose(mean, rest + expected(others), rtol=1e-6)
     np.testing.assert_allclose(std, same, rtol=1e-5)
     gp = with_mean.gp
-    left_out, _ = gp.back(*gp.leave_one_out(), gp.inputs)
+    left_out, _ = gp.scale.back(*gp.leave_one_out(), gp.inputs)
     assert np.abs(left_out - u).max() < 1.0  # in units of utility, mean included
 
 

@@ -12,7 +12,7 @@ from dupre.game.estimators import Sample, exact, permutation, regression
 from dupre.game.observed import observe
 from dupre.game.weights import student_factor
 from dupre.predictor.form import Form, Predictor
-from dupre.predictor.gp import condition
+from dupre.predictor.gp import Scale, condition
 from dupre.predictor.warp import straight_warp
 from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
@@ -53,7 +53,7 @@ def no_learning(monkeypatch):
         kernel = Form().kernel()
         kernel = kernel.at_median(kernel.distances(inputs, inputs))
         warp = straight_warp(utilities, empty=empty)
-        gp = condition(kernel, inputs, utilities, noise=0.1, measured=measured, warp=warp)
+        gp = condition(kernel, inputs, utilities, noise=0.1, measured=measured, scale=Scale(warp))
         return Predictor(Form(), gp, (gp,), utilities, np.empty(0, dtype=np.int64), np.empty(0))
 
     monkeypatch.setattr(state.form, "learn", learn)

@@ -9,6 +9,7 @@ from dupre import InputError, Valuer, kernels
 from dupre.game.coalitions import all_coalitions, to_names
 from dupre.predictor import gp
 from dupre.predictor.features import Features
+from dupre.predictor.gp import Scale
 from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Warp
 from dupre.store.origin import Origin
@@ -239,7 +240,9 @@ def problem(seed, functionals, warp=None, measured=None):
     order = rng.permutation(len(every))
     a, b = every[order[:6]], every[order[6:]]
     u = rng.normal(size=6)
-    process = gp.condition(KERNEL, a, u, noise=NOISE, measured=measured, warp=warp)
+    process = gp.condition(
+        KERNEL, a, u, noise=NOISE, measured=measured, scale=Scale(warp or Warp())
+    )
     return process, b, rng.normal(size=(functionals, len(b)))
 
 

@@ -10,7 +10,7 @@ import dupre
 from dupre.game.coalitions import to_names
 from dupre.game.estimators import exact
 from dupre.notes import Code, has, select, warnings
-from dupre.predictor.gp import Amplitude, condition
+from dupre.predictor.gp import Amplitude, Scale, condition
 from dupre.predictor.kernels import Constant, Linear, Membership, Prior, Scaled
 from dupre.predictor.warp import curved_warp, straight_warp
 from dupre.report.page import page
@@ -92,8 +92,8 @@ def test_weights_of_observed_utilities_are_the_derivative_of_predictions(warp):
 
     def process(utilities, warped):
         kernel = Scaled(Membership()) + Scaled(Linear())
-        options = {"noise": 0.1, "amplitude": Amplitude(0.3, 2.0), "prior": prior}
-        return condition(kernel, a, utilities, warp=warped, **options)
+        scale = Scale(warped, Amplitude(0.3, 2.0), prior)
+        return condition(kernel, a, utilities, noise=0.1, scale=scale)
 
     def mean(utilities):
         own = straight_warp(utilities, empty=0.0)

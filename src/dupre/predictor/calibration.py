@@ -137,7 +137,7 @@ def diagnose(predictor: Predictor) -> Diagnostics:
     gp, form = predictor.gp, predictor.form
     mean, variance = gp.leave_one_out()
     score = gp.leave_one_out_score()
-    predicted, _ = gp.back(mean, variance, gp.inputs)
+    predicted, _ = gp.scale.back(mean, variance, gp.inputs)
     errors = np.append(gp.utilities - predicted, predictor.outlier_errors)
     error = float(np.mean(errors**2))
     spread = float(np.var(predictor.utilities))
@@ -148,9 +148,9 @@ def diagnose(predictor: Predictor) -> Diagnostics:
         widening=widening(gp),
         scales=_scales(predictor),
         noise=math.sqrt(gp.noise) * float(np.median(gp.slope)),
-        form=form.text + (", heavy tail" if gp.warp.curved else ""),
+        form=form.text + (", heavy tail" if gp.scale.warp.curved else ""),
         strays=len(predictor.outliers),
-        asked=gp.prior.text,
+        asked=gp.scale.prior.text,
     )
 
 
@@ -162,7 +162,7 @@ def widening(gp: GaussianProcess, more: int = 0) -> float:
     With `more`, the factor to expect after this many further evaluations. A plain posterior is not
     widened.
     """
-    if gp.prior.plain:
+    if gp.scale.prior.plain:
         return 1.0
     score = gp.leave_one_out_score()
     overconfidence = max(1.0, float(np.mean(score**2)))

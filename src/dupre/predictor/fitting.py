@@ -28,13 +28,13 @@ from dupre.predictor.features import Features
 from dupre.predictor.gp import (
     Amplitude,
     GaussianProcess,
+    Scale,
     condition,
     invert_lower,
     log_likelihood,
     log_rows,
 )
-from dupre.predictor.kernels import Exponential, Kernel, Linear, Prior, Product, Scaled, Sum
-from dupre.predictor.warp import Warp
+from dupre.predictor.kernels import Exponential, Kernel, Linear, Product, Scaled, Sum
 
 LEARN_ON = 500
 """Evaluations on which hyper-parameters are learned; all are conditioned on."""
@@ -85,72 +85,85 @@ BOUNDS = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Where searches for hyper-parameters start, and when one may end early.
+
+    Attributes:
+        starts: how many searches.
+        rng: of the starts, and of the evaluations to learn from if there are very many.
+        near: x to start from, the `position` of an earlier fit.
+        curvature: that of an earlier fit.
+        worse: a log likelihood; a fit that would not come near it need not be exact.
+    """
+
+    starts: int
+    rng: np.random.Generator
+    near: Floats | None = None
+    curvature: Floats | None = None
+    worse: float = -np.inf
+
+    def points(self, mean: Floats, std: Floats) -> list[Floats]:
+        """The starts: `near` if given, the mean of the prior, then draws from it."""
+        first = [mean] if self.near is None else [self.near, mean]
+        draws = [self.rng.normal(mean, std) for _ in range(max(0, self.starts - len(first)))]
+        return [*first, *draws][: self.starts]
+
+
 def fit(
     kernel: Kernel,
     inputs: Features,
     utilities: Floats,
     *,
-    warp: Warp,
-    starts: int,
-    rng: np.random.Generator,
+    scale: Scale,
+    search: Search,
     measured: Floats | None = None,
-    near: Floats | None = None,
-    curvature: Floats | None = None,
-    worse: float = -np.inf,
     least_noise: float = 0.0,
     decays: bool = False,
-    prior: Prior | None = None,
 ) -> GaussianProcess:
     """Learn the hyper-parameters by maximum a posteriori, then condition.
 
-    A quasi-Newton search with analytic gradients from several starts: `near` if given (the
-    `position` of an earlier fit), the prior mean, then draws from the prior. Without second
-    derivatives of an earlier fit, a part of the evaluations is searched on first, then twice as
-    many and so on, each from the end of the one before.
+    A quasi-Newton search with analytic gradients from several starts. Without second derivatives of
+    an earlier fit, a part of the evaluations is searched on first, then twice as many and so on,
+    each from the end of the one before.
 
     Args:
-        kernel: its form; its hyper-parameters are replaced, unless `prior` holds them.
+        kernel: its form; its hyper-parameters are replaced, unless the prior holds them.
         inputs: the evaluated coalitions.
         utilities: theirs, (a,).
-        warp: of the utilities.
-        starts: how many searches.
-        rng: of the starts, and of the evaluations to learn from if there are very many.
+        scale: of the utilities: their warp, a mean that is already learned, and what the prior
+            holds. If the prior is plain, the marginal likelihood alone is maximised.
+        search: where to start.
         measured: variance of each utility as known from repeated trainings, (a,).
-        near: x to start from.
-        curvature: that of an earlier fit.
-        worse: a log likelihood; a fit that would not come near it need not be exact.
         least_noise: smallest variance of a utility around the process.
         decays: whether the amplitude may depend on the number of rows.
-        prior: the mean, already learned, and what is held. If it is plain, the marginal
-            likelihood alone is maximised.
     """
-    prior = prior or Prior()
     known = np.zeros(len(utilities)) if measured is None else measured
     some, u, noise = inputs, utilities, known
     if len(u) > LEARN_ON:
-        chosen = np.sort(rng.choice(len(u), LEARN_ON, replace=False))
+        chosen = np.sort(search.rng.choice(len(u), LEARN_ON, replace=False))
         some, u, noise = inputs[chosen], utilities[chosen], known[chosen]
-    reference = float(np.mean(log_rows(some)))
-    how: dict[str, Any] = {"warp": warp, "reference": reference, "prior": prior}
-    problem = problem_of(kernel, some, u, noise, **how)
-    low, high = limits(kernel, least_noise, warp.slope(u), decays=decays)
-    held = prior.held(kernel)
-    low[held] = high[held] = _stated(kernel, problem.form, prior.noise)[held]
+    scale = replace(scale, amplitude=Amplitude(reference=float(np.mean(log_rows(some)))))
+    problem = problem_of(kernel, some, u, noise, scale=scale)
+    low, high = limits(kernel, least_noise, scale.warp.slope(u), decays=decays)
+    held = scale.prior.held(kernel)
+    low[held] = high[held] = _stated(kernel, problem.form, scale.prior.noise)[held]
     mean, std = of_each(PRIOR, kernel)
-    first = [mean] if near is None else [near, mean]
-    draws = [rng.normal(mean, std) for _ in range(max(0, starts - len(first)))]
-    x, B = [*first, *draws][:starts], curvature
+    x, B = search.points(mean, std), search.curvature
     order = np.random.default_rng(0).permutation(len(u))
     for size in _coarse_sizes(len(u)) if B is None else ():
         part = np.sort(order[:size])
-        coarse = problem_of(kernel, some[part], u[part], noise[part], form=problem.form, **how)
+        coarse = problem_of(
+            kernel, some[part], u[part], noise[part], scale=scale, form=problem.form
+        )
         B = coarse.rough_curvature if B is None else B
         end = _lowest([minimise(coarse, s, low, high, B=B, enough=ROUGHLY) for s in x])
         x, B = [end.x], coarse.double_curvature(end.B)
     B = problem.rough_curvature if B is None else B
-    behind = warp.log_slope(u) - worse
+    behind = scale.warp.log_slope(u) - search.worse
     best = _lowest([minimise(problem, s, low, high, B=B, behind=behind) for s in x])
-    how |= {"measured": known, "distances": problem.distances if some is inputs else None}
+    distances = problem.distances if some is inputs else None
+    how: dict[str, Any] = {"measured": known, "scale": scale, "distances": distances}
     gp = condition_at_least(problem.form, best.x, inputs, utilities, **how)
     log_prior = -float(np.sum(((best.x - mean) / problem.spread) ** 2)) / 2
     height = gp.log_likelihood + log_prior
@@ -174,7 +187,7 @@ def _lowest(ends: list[Minimum]) -> Minimum:
 def position(gp: GaussianProcess) -> Floats:
     """The x of a process, (t + 2,): a start for another fit."""
     x = _stated(gp.kernel, pairs_of(gp.kernel, gp.inputs).form, gp.noise)
-    x[-1] = gp.amplitude.decay
+    x[-1] = gp.scale.amplitude.decay
     return x
 
 
@@ -267,23 +280,21 @@ def problem_of(
     utilities: Floats,
     measured: Floats,
     *,
-    warp: Warp,
-    reference: float,
-    prior: Prior,
+    scale: Scale,
     form: Kernel | None = None,
 ) -> Problem:
     """The problem of a kernel; `form` says what x is relative to if not to these medians."""
-    residuals = utilities - prior.expect(inputs)
+    residuals = scale.residuals(utilities, inputs)
     _, spread = of_each(PRIOR, kernel)
-    spread[prior.held(kernel) | prior.plain] = np.inf
+    spread[scale.prior.held(kernel) | scale.prior.plain] = np.inf
     pairs = pairs_of(kernel, inputs)
     return Problem(
         form=form or pairs.form,
         distances=pairs.distances,
         terms=pairs.terms,
-        v=warp.forward(residuals),
-        measured=(np.sqrt(measured) / warp.slope(residuals)) ** 2,
-        rows=log_rows(inputs) - reference,
+        v=scale.warp.forward(residuals),
+        measured=(np.sqrt(measured) / scale.warp.slope(residuals)) ** 2,
+        rows=log_rows(inputs) - scale.amplitude.reference,
         spread=spread,
     )
 
@@ -295,9 +306,7 @@ def condition_at_least(
     utilities: Floats,
     *,
     measured: Floats,
-    warp: Warp,
-    reference: float,
-    prior: Prior,
+    scale: Scale,
     distances: Any = None,
 ) -> GaussianProcess:
     """Condition with these hyper-parameters, or with the smallest larger noise that works.
@@ -306,20 +315,11 @@ def condition_at_least(
     to be positive definite by rounding alone.
     """
     kernel, noise = form.with_theta(_absolute(form, x)), float(np.exp(x[-2]))
-    amplitude = Amplitude(float(x[-1]), reference)
+    scale = replace(scale, amplitude=replace(scale.amplitude, decay=float(x[-1])))
+    how: dict[str, Any] = {"measured": measured, "scale": scale, "distances": distances}
     while True:
         try:
-            return condition(
-                kernel,
-                inputs,
-                utilities,
-                noise=noise,
-                measured=measured,
-                warp=warp,
-                amplitude=amplitude,
-                prior=prior,
-                distances=distances,
-            )
+            return condition(kernel, inputs, utilities, noise=noise, **how)
         except InputError:
             if noise > 1:  # as large as all utilities: rounding is not the reason
                 raise
@@ -643,22 +643,21 @@ def sample_around(
     hyper-parameters are known well enough: the only process is the given one. So it is if the
     posterior is to be plain. `least_noise` is that of `fit`.
     """
-    free = np.flatnonzero(~gp.prior.held(gp.kernel))
-    if len(gp.utilities) > LEARN_ON or gp.prior.plain:
+    free = np.flatnonzero(~gp.scale.prior.held(gp.kernel))
+    if len(gp.utilities) > LEARN_ON or gp.scale.prior.plain:
         return [(1.0, gp)]
     measured = gp.measured * gp.slope**2  # in units of utility
-    reference = gp.amplitude.reference
-    how: dict[str, Any] = {"warp": gp.warp, "reference": reference, "prior": gp.prior}
-    problem = problem_of(gp.kernel, gp.inputs, gp.utilities, measured, **how)
+    problem = problem_of(gp.kernel, gp.inputs, gp.utilities, measured, scale=gp.scale)
     centre = position(gp)
     value, root = _curvature_root(problem, centre, free)
     normal = np.random.default_rng(0).standard_normal((pairs, len(free)))
     normal = np.concatenate([normal, -normal])
-    slope, decays = gp.warp.slope(gp.utilities), gp.amplitude.decay != 0
+    slope, decays = gp.scale.warp.slope(gp.utilities), gp.scale.amplitude.decay != 0
     low, high = limits(gp.kernel, least_noise, slope, decays=decays)
     drawn = np.tile(centre, (len(normal), 1))
     drawn[:, free] = np.clip(centre[free] + normal @ root.T, low[free], high[free])
-    how |= {"measured": measured, "distances": problem.distances}
+    how: dict[str, Any] = {"measured": measured, "scale": gp.scale}
+    how["distances"] = problem.distances
     processes = [condition_at_least(problem.form, x, gp.inputs, gp.utilities, **how) for x in drawn]
     height = np.array([_height(problem, *each) for each in zip(drawn, processes, strict=True)])
     # Truncated: no single draw may dominate.
@@ -681,6 +680,6 @@ def _height(problem: Problem, x: Floats, gp: GaussianProcess) -> float:
     """The value of the problem at x, given the process with these hyper-parameters."""
     if gp.noise > 1.5 * float(np.exp(x[-2])):  # x itself is numerically impossible
         return 1e25
-    residuals = gp.utilities - gp.prior.expect(gp.inputs)
+    residuals = gp.scale.residuals(gp.utilities, gp.inputs)
     t = (x - problem.mean) / problem.spread
-    return gp.warp.log_slope(residuals) - gp.log_likelihood + float(t @ t) / 2
+    return gp.scale.warp.log_slope(residuals) - gp.log_likelihood + float(t @ t) / 2

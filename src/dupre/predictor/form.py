@@ -22,8 +22,8 @@ from dupre.game.blocks import split
 from dupre.game.ties import descending_order
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
 from dupre.predictor.features import Features
-from dupre.predictor.fitting import BOUNDS, LEARN_ON, fit, sample_around
-from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess, Posterior
+from dupre.predictor.fitting import BOUNDS, LEARN_ON, Search, fit, sample_around
+from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess, Posterior, Scale
 from dupre.predictor.kernels import (
     Exponential,
     Kernel,
@@ -280,15 +280,12 @@ class _Fitter:
             form.kernel(),
             some,
             u,
-            warp=warp,
+            scale=Scale(warp, prior=prior),
             # Without a prior on hyper-parameters there are more local maxima.
-            starts=1 if near else 4 if plain else 2,
-            rng=self.rng,
+            search=Search(1 if near else 4 if plain else 2, self.rng, **near),
             measured=self.measured[index],
             least_noise=least_noise,
             decays=not plain,
-            prior=prior,
-            **near,
         )
 
 
@@ -344,7 +341,7 @@ def _fit_simpler(
 
 def _has_noise_of_at_most(gp: GaussianProcess, variance: float) -> bool:
     """Whether the noise of a utility is not larger than this, but for rounding."""
-    slope = float(np.median(gp.warp.slope(gp.utilities)))
+    slope = float(np.median(gp.scale.warp.slope(gp.utilities)))
     return gp.noise * slope**2 <= variance * (1 + 1e-6)
 
 

@@ -77,6 +77,43 @@ def log_rows(inputs: Features) -> Floats:
     return np.asarray(np.log(inputs.total_rows))
 
 
+STRAIGHT, NO_PRIOR = Warp(), Prior()
+"""Utilities as they are, and nothing assumed of them."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How utilities become the z that a process sees: z = warp(u - mean) / amplitude.
+
+    Attributes:
+        warp: makes their distribution more like a normal one.
+        amplitude: the spread of coalitions of each size.
+        prior: what was assumed: a mean, and whether predictions are those of the process alone.
+    """
+
+    warp: Warp = STRAIGHT
+    amplitude: Amplitude = Amplitude()
+    prior: Prior = NO_PRIOR
+
+    def residuals(self, utilities: Floats, inputs: Features) -> Floats:
+        """Utilities minus the stated mean, (m,)."""
+        return utilities - self.prior.expect(inputs)
+
+    def forward(self, utilities: Floats, inputs: Features) -> Floats:
+        """The z of utilities, (m,)."""
+        return self.warp.forward(self.residuals(utilities, inputs)) / self.amplitude(inputs)
+
+    def slope(self, utilities: Floats, inputs: Features) -> Floats:
+        """du/dz at utilities, (m,)."""
+        return self.warp.slope(self.residuals(utilities, inputs)) * self.amplitude(inputs)
+
+    def back(self, mean: Floats, variance: Floats, inputs: Features) -> tuple[Floats, Floats]:
+        """Mean of u and slope du/dz of coalitions whose z is normal, each (m,)."""
+        size = self.amplitude(inputs)
+        utility, slope = self.warp.back(mean * size, variance * size**2)
+        return utility + self.prior.expect(inputs), slope * size
+
+
 @dataclass(frozen=True, eq=False)
 class GaussianProcess:
     """A kernel conditioned on utilities. Make one with `condition` or `fitting.fit`.
@@ -87,13 +124,11 @@ class GaussianProcess:
         measured: variance of each evaluated z as known from repeated trainings, (a,).
         inputs: the evaluated coalitions, length a.
         utilities: theirs, (a,).
-        warp: how u becomes z.
+        scale: how u becomes z.
         L: lower Cholesky factor of K + noise I + diag(measured), (a, a).
         alpha: (K + noise I + diag(measured))^-1 z, (a,).
         log_likelihood: the log marginal likelihood of the utilities, plus the log prior of learned
             hyper-parameters; compares forms of kernel.
-        amplitude: the spread of coalitions of each size.
-        prior: what was assumed: a mean, and whether predictions are those of the process alone.
         learned: where the search for hyper-parameters has ended, its x; a start for another one.
         curvature: second derivatives of the negative log density there, as it has estimated them.
     """
@@ -103,39 +138,27 @@ class GaussianProcess:
     measured: Floats
     inputs: Features
     utilities: Floats
-    warp: Warp
+    scale: Scale
     L: Floats
     alpha: Floats
     log_likelihood: float
-    amplitude: Amplitude
-    prior: Prior
     learned: Floats | None = None
     curvature: Floats | None = None
 
     @property
     def z(self) -> Floats:
         """The utilities as the process sees them, (a,)."""
-        return self.warp.forward(self._residuals) / self.amplitude(self.inputs)
-
-    @property
-    def _residuals(self) -> Floats:
-        return self.utilities - self.prior.expect(self.inputs)
-
-    def back(self, mean: Floats, variance: Floats, inputs: Features) -> tuple[Floats, Floats]:
-        """Mean of u and slope du/dz of coalitions whose z is normal, each (m,)."""
-        size = self.amplitude(inputs)
-        utility, slope = self.warp.back(mean * size, variance * size**2)
-        return utility + self.prior.expect(inputs), slope * size
+        return self.scale.forward(self.utilities, self.inputs)
 
     @property
     def slope(self) -> Floats:
         """du/dz at the evaluated utilities, (a,)."""
-        return self.warp.slope(self._residuals) * self.amplitude(self.inputs)
+        return self.scale.slope(self.utilities, self.inputs)
 
     @property
     def noise_of_predicted(self) -> float:
         """Variance of z around the process that predictions include: DUPRE Prop. 3 has none."""
-        return 0.0 if self.prior.plain else self.noise
+        return 0.0 if self.scale.prior.plain else self.noise
 
     @property
     def noise_of_next(self) -> float:
@@ -202,10 +225,10 @@ class GaussianProcess:
             explained: L^-1 K, if it is known.
         """
         variance = np.zeros(len(inputs))
-        if self.warp.curved:  # otherwise it does not matter
+        if self.scale.warp.curved:  # otherwise it does not matter
             explained = self.explain(K) if explained is None else explained
             variance = self.remaining(explained, inputs) + self.noise
-        return self.back(self.alpha @ K, variance, inputs)
+        return self.scale.back(self.alpha @ K, variance, inputs)
 
     def observed_weights(self, inner: Floats, W: Floats) -> Floats:
         """How much functionals W, (f, b), of predicted means change with each utility, (f, a).
@@ -219,7 +242,7 @@ class GaussianProcess:
         """
         direct = solve_triangular(self.L, inner, lower=True, trans="T", check_finite=False)
         direct = direct.T / self.slope
-        mean = self.prior.mean
+        mean = self.scale.prior.mean
         if mean is not None and not hasattr(mean, "learn"):
             return np.asarray(direct)
         rest = W.sum(axis=1) - direct.sum(axis=1)
@@ -233,9 +256,7 @@ def condition(
     *,
     noise: float,
     measured: Floats | None = None,
-    warp: Warp | None = None,
-    amplitude: Amplitude | None = None,
-    prior: Prior | None = None,
+    scale: Scale | None = None,
     distances: Any = None,
 ) -> GaussianProcess:
     """Gaussian process with these hyper-parameters given utilities, (a,) (RW06 Alg. 2.1).
@@ -243,11 +264,10 @@ def condition(
     `measured` is the variance of each utility as known from repeated trainings, (a,); `distances`
     are those of the kernel, if they are known.
     """
-    warp, amplitude, prior = warp or Warp(), amplitude or Amplitude(), prior or Prior()
-    size, residuals = amplitude(inputs), utilities - prior.expect(inputs)
-    z = warp.forward(residuals) / size
+    scale = scale or Scale()
+    z = scale.forward(utilities, inputs)
     known = np.zeros(len(z)) if measured is None else measured
-    measured_z = (np.sqrt(known) / (warp.slope(residuals) * size)) ** 2
+    measured_z = (np.sqrt(known) / scale.slope(utilities, inputs)) ** 2
     K = kernel(inputs, inputs) if distances is None else np.array(kernel.evaluate(distances))
     K[np.diag_indices_from(K)] += noise + measured_z
     L = cholesky_factor(K)
@@ -258,10 +278,11 @@ def condition(
             f"{float(np.linalg.eigvalsh(K)[0]):.3g}; raise the noise, or take a valid kernel"
         )
     alpha = cho_solve((L, True), z, check_finite=False)
-    density = log_likelihood(L, alpha, z) + warp.log_slope(residuals) - float(np.log(size).sum())
-    return GaussianProcess(
-        kernel, noise, measured_z, inputs, utilities, warp, L, alpha, density, amplitude, prior
-    )
+    # The density of u, not of z: that of z times dz/du.
+    density = log_likelihood(L, alpha, z)
+    density += scale.warp.log_slope(scale.residuals(utilities, inputs))
+    density -= float(np.log(scale.amplitude(inputs)).sum())
+    return GaussianProcess(kernel, noise, measured_z, inputs, utilities, scale, L, alpha, density)
 
 
 def log_likelihood(L: Floats, alpha: Floats, z: Floats) -> float:

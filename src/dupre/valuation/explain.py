@@ -83,7 +83,7 @@ def _predict_without(state: State, known: Ints) -> tuple[Floats, Floats]:
     """Predictions of evaluated coalitions from the others, (m,) each."""
     learned, fitted = state.beliefs.predictor, state.beliefs.fitted
     mean, variance = learned.gp.leave_one_out()
-    utility, slope = learned.gp.back(mean, variance, learned.gp.inputs)
+    utility, slope = learned.gp.scale.back(mean, variance, learned.gp.inputs)
     std = std_of_a_training(learned, np.sqrt(variance) * slope)
     rest = np.setdiff1d(known, fitted)  # outliers, and check coalitions
     others = state.beliefs.predict(state.members[rest])
