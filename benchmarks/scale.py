@@ -156,12 +156,12 @@ def main() -> None:
         seconds[cores] = time.perf_counter() - start
     unit = 2**30 if sys.platform == "darwin" else 2**20  # bytes there, KiB elsewhere
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-    predicted = valuation.counting - valuation.evaluated
+    predicted = valuation.facts.counting - valuation.facts.evaluated
     shares = {stage: spent[stage] / seconds[1] for stage in dict.fromkeys(s for s, _, _ in STAGES)}
     shares["all else"] = 1 - sum(shares.values())
     print("\n## Scale (`python benchmarks/scale.py`)\n")
     print(
-        f"{owners.n} owners, {len(owners.y):,} rows of 384 numbers, {valuation.evaluated:,} "
+        f"{owners.n} owners, {len(owners.y):,} rows of 384 numbers, {valuation.facts.evaluated:,} "
         f"coalitions evaluated, {predicted:,} predicted.\n"
     )
     print("| what | allowed | part of it used |")

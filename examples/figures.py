@@ -41,10 +41,10 @@ def draw(valuation: dupre.Valuation, exact: dupre.Valuation, file: Path) -> None
     """Values with intervals, and the exact values as crosses."""
     ax = valuation.plot()
     names = [label.get_text() for label in ax.get_yticklabels()]
-    trained = f"exact, all {exact.evaluated} trainings"
+    trained = f"exact, all {exact.facts.evaluated} trainings"
     ax.plot(exact.values[names], ax.get_yticks(), "kx", markersize=8, label=trained)
     ax.legend(frameon=False, loc="upper left")
-    ax.set_title(f"{valuation.evaluated} of {exact.evaluated} trainings")
+    ax.set_title(f"{valuation.facts.evaluated} of {exact.facts.evaluated} trainings")
     ax.figure.set_size_inches(7, 3.4)
     ax.figure.savefig(file, dpi=130, bbox_inches="tight", metadata={"Software": None})
 

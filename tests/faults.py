@@ -110,12 +110,12 @@ def numbers(plan):
     evaluations = result.evaluations.sort_values("coalition")
     return {
         "mean": result.mean.tolist(),
-        "covariance": result.covariance.tolist(),
-        "rounds": result.rounds.to_numpy().tolist(),
+        "covariance": result.uncertainty.total.tolist(),
+        "rounds": result.facts.rounds.to_numpy().tolist(),
         "evaluations": dict(zip(evaluations["coalition"], evaluations["utility"].tolist())),
         "attempts": dict(zip(evaluations["coalition"], evaluations["attempt"].tolist())),
-        "failures": {"+".join(members): why for members, why in result.failures.items()},
-        "evaluated": result.evaluated,
+        "failures": {"+".join(members): why for members, why in result.facts.failures.items()},
+        "evaluated": result.facts.evaluated,
         "shown": str(result),
     }
 

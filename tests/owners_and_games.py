@@ -186,8 +186,9 @@ def evaluate(valuer, utility, budget):
 
 def assert_same(first, second):
     """The same values and uncertainties to the last digit."""
-    for name in ("mean", "covariance", "noise"):
-        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    np.testing.assert_array_equal(first.mean, second.mean)
+    np.testing.assert_array_equal(first.uncertainty.total, second.uncertainty.total)
+    np.testing.assert_array_equal(first.uncertainty.noise, second.uncertainty.noise)
 
 
 def holds(valuation, truth, level=0.95):

@@ -1,14 +1,16 @@
 """Valuations made by hand, without a training, for tests of figures and of the report."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
 
 from dupre import Valuation
 from dupre.notes import warnings
-from dupre.result.records import Diagnostics, Duplicates, Evidence, PredictorCheck, Subsidy
+from dupre.predictor.calibration import Diagnostics, PredictorCheck
+from dupre.result.covariances import Uncertainty
+from dupre.result.records import Duplicates, Evidence, Facts, Subsidy
 from dupre.result.remarks import with_notes
 
 UNKNOWN_ROWS = (
@@ -101,14 +103,10 @@ def valuation(n=6, *, names=None, seed=0, **others):
     found = others.pop("evidence", evidence(names, rows, seed=seed))
     coalitions = [] if found is None else list(found.coalitions["members"][:20])
     rounds = pd.DataFrame({"evaluated": [10, 20, 30], "widest": [0.5, 0.3, 0.12]})
-    ahead = pd.DataFrame({"widest": [0.12, 0.1, 0.09]}, index=pd.RangeIndex(30, 33))
-    fields = {
-        "owners": names,
-        "rows": rows,
-        "semivalue": "Shapley",
-        "mean": mean + rng.normal(size=n) / 1e4,
-        "covariance": np.diag(std**2),
-        "noise": np.zeros((n, n)),
+    ahead = pd.DataFrame(
+        {"widest": [0.12, 0.1, 0.09]}, index=pd.RangeIndex(30, 33, name="evaluated")
+    )
+    parts = {
         "grand": 0.9,
         "empty": 0.1,
         "evaluated": min(30, 2**n - 2),
@@ -117,19 +115,39 @@ def valuation(n=6, *, names=None, seed=0, **others):
         "stopped": "the budget of 30 evaluations is spent",
         "rounds": rounds,
         "forecast": ahead,
-        "evaluations": trainings(coalitions),
         "evidence": found,
         "provenance": {
             "versions": {"Python": "3.11", "dupre": "0.1.0"},
             "settings": {"seed": "0", "command": "dupre value \\\n  --budget 30"},
         },
     }
-    return with_notes(Valuation(**fields | others))
+    plain = Valuation(
+        owners=names,
+        rows=rows,
+        semivalue="Shapley",
+        mean=mean + rng.normal(size=n) / 1e4,
+        uncertainty=Uncertainty(np.diag(std**2), np.zeros((n, n))),
+        facts=Facts(**parts),
+        evaluations=trainings(coalitions),
+    )
+    return change(plain, **others)
 
 
 def change(v, **others):
-    """The valuation with other fields, and the notes that follow from them."""
-    return with_notes(replace(v, **others))
+    """The valuation with other fields, facts or parts of its uncertainty, and what follows.
+
+    `covariance` is all but the choice of coalitions; what rows do not explain is of predictions.
+    """
+    own, facts = ({part.name for part in fields(kind)} for kind in (Valuation, Facts))
+    parts = {name: others.pop(name) for name in set(others) - own - facts}
+    given = "covariance" in parts
+    total = parts.pop("covariance", v.uncertainty.total)
+    uncertainty = replace(v.uncertainty, **parts)
+    if "prediction" not in parts and (given or uncertainty.sampling is None):
+        of_rows = 0.0 if uncertainty.validation is None else uncertainty.validation
+        uncertainty = replace(uncertainty, prediction=np.asarray(total) - of_rows)
+    told = {name: others.pop(name) for name in set(others) & facts}
+    return with_notes(replace(v, uncertainty=uncertainty, facts=replace(v.facts, **told), **others))
 
 
 def exact(n=4, **others):
@@ -156,7 +174,6 @@ def sampled(n=30, **others):
     fields = {
         "prediction": np.diag(part),
         "sampling": np.diag(part),
-        "covariance": np.diag(4 * part),
     }
     return valuation(n, **fields | others)
 

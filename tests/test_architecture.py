@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "training": {"game", "data", "utility"},
     "store": {"game", "data", "utility", "training"},
     "valuation": {"game", "result", "data", "predictor", "utility", "training", "store"},
-    "report": {"game", "result"},
+    "report": {"game", "predictor", "result"},
     "tables": {"data", "utility"},
     "runs": {
         "game",

@@ -62,6 +62,6 @@ def test_the_number_of_threads_changes_no_bit_of_values_with_sampled_coalitions(
             for members in valuer.suggest(37):
                 valuer.record(members, len(members) ** 0.5)
             found = valuer.values()
-        return found.mean.tobytes(), found.covariance.tobytes()
+        return found.mean.tobytes(), found.uncertainty.total.tobytes()
 
     assert find(1) == find(2)

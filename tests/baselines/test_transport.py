@@ -133,7 +133,7 @@ def test_coalitions_are_placed_by_distances_to_landmarks_and_what_is_clipped_is_
     mark = digest(kernel)
     valuer = dupre.Valuer(owners, empty=0.0, kernel=1.0 * kernel)
     record(valuer, dict(list(smooth(owners).table.items())[::2]))
-    assert "of its spectrum clipped" in valuer.values().diagnostics.form
+    assert "of its spectrum clipped" in valuer.values().facts.diagnostics.form
     assert digest(kernel) == mark != digest(otdd_kernel(owners, p=2))
 
 

@@ -215,7 +215,7 @@ def test_compare_prints_the_probability_and_predict_knows_any_coalition(place):
     assert "unknown owner 'Elba' (did you mean 'Alba'?); the owners are 'Alba', 'Barolo'" in message
 
     trained = json.loads(found.evaluations["coalition"][0])
-    everyone = found.evidence.coalitions
+    everyone = found.facts.evidence.coalitions
     missing = everyone[everyone["utility"].isna()]["members"].iloc[0]
     both = ("--members", ",".join(trained), "--members", ", ".join(missing))
     lines = run("predict", "dupre-wine", *both, cwd=place).stdout.splitlines()

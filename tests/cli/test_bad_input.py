@@ -288,7 +288,7 @@ def test_resamples_that_are_not_those_recorded_need_to_replace_them(recorded):
     message = refuse("record", "ask", "filled.csv")
     assert "resamples of the validation rows are not recorded; add --replace" in message
     assert "Replaced: 2." in run("record", "ask", "filled.csv", "--replace").stderr
-    assert RunDirectory(Path("ask")).results()[0].validation is not None
+    assert RunDirectory(Path("ask")).results()[0].uncertainty.validation is not None
     assert "Known before: 2." in run("record", "ask", "filled.csv").stderr
     sheet("changed.csv", [(COALITIONS[0], 0.9, str([0.5, 0.7] * 10))], columns)
     message = refuse("record", "ask", "changed.csv")

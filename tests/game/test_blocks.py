@@ -63,5 +63,7 @@ def test_picks_and_values_are_the_same_to_the_last_bit(monkeypatch):
         valuer = dupre.Valuer(owners, empty=0.0, seed=0)
         evaluate(valuer, smooth(owners), 60)
         valuation = valuer.interim_values()
-        found.append((valuer.suggest(5), valuation.mean.tolist(), valuation.covariance.tolist()))
+        found.append(
+            (valuer.suggest(5), valuation.mean.tolist(), valuation.uncertainty.total.tolist())
+        )
     assert found[0] == found[1]

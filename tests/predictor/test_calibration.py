@@ -85,7 +85,7 @@ def test_eight_coalitions_held_out_catch_most_games_without_structure():
     for seed in range(6):
         owners, utility = unlearnable(seed)
         how = {"budget": 24, "empty": 0.0, "seed": seed, "strategy": Active(check=8)}
-        caught.append(value(owners, utility, **how).sampled)
+        caught.append(value(owners, utility, **how).facts.sampled)
     assert np.mean(caught) >= 0.5
 
 

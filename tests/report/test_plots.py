@@ -1,4 +1,3 @@
-from dataclasses import replace
 from itertools import combinations
 
 import matplotlib
@@ -10,7 +9,7 @@ from matplotlib.figure import Figure
 from dupre import InputError, plots
 from dupre.report.plots import _place_in_plane
 from dupre.result.records import Evidence
-from reporting import HOSTILE, bare, exact, least_core, valuation
+from reporting import HOSTILE, bare, change, exact, least_core, valuation
 
 FIGURES = [
     *(plots.values, plots.ranking, plots.utilities, plots.predictions, plots.distances),
@@ -84,7 +83,7 @@ def test_a_matrix_tells_probabilities_or_distances_where_there_is_room():
 
     v = valuation(3)
     matrix = np.array([[0, 1, 2], [1, 0, 4], [2, 4, 0.0]])
-    v = replace(v, evidence=Evidence(v.evidence.coalitions, matrix, np.eye(3)))
+    v = change(v, evidence=Evidence(v.facts.evidence.coalitions, matrix, np.eye(3)))
     ax = plots.distances(v, axes())
     assert sorted(t.get_text() for t in ax.texts) == sorted(["50", "100", "200"] * 2)
 
@@ -107,10 +106,10 @@ def test_long_names_lose_their_middle_and_control_characters_are_spelled_out():
 
 def test_the_map_keeps_distances_and_equal_owners_share_a_label_that_overlaps_no_other():
     v = valuation(4)
-    matrix = v.evidence.distances.copy()
+    matrix = v.facts.evidence.distances.copy()
     matrix[3], matrix[:, 3] = matrix[0], matrix[:, 0]
     matrix[3, 3] = matrix[0, 3] = matrix[3, 0] = 0.0
-    v = replace(v, evidence=Evidence(v.evidence.coalitions, matrix, np.eye(4)))
+    v = change(v, evidence=Evidence(v.facts.evidence.coalitions, matrix, np.eye(4)))
     shown = {text.get_text() for text in plots.owner_map(v, axes()).texts}
     assert shown == {"owner 0 and owner 3", "owner 1", "owner 2"}
 
@@ -132,19 +131,19 @@ def test_the_map_keeps_distances_and_equal_owners_share_a_label_that_overlaps_no
 @pytest.mark.parametrize("n", [2, 3])
 def test_owners_all_in_one_place_are_drawn(n):
     v = valuation(n)
-    same = Evidence(v.evidence.coalitions, np.zeros((n, n)), np.ones((n, n)))
+    same = Evidence(v.facts.evidence.coalitions, np.zeros((n, n)), np.ones((n, n)))
     for draw in (plots.owner_map, plots.distances):
-        draw(replace(v, evidence=same), axes()).figure.draw_without_rendering()
+        draw(change(v, evidence=same), axes()).figure.draw_without_rendering()
 
 
 def test_trained_and_predicted_utilities_are_drawn_apart_and_a_forecast_follows_the_rounds():
     v = valuation(6)
-    frame = v.evidence.coalitions
+    frame = v.facts.evidence.coalitions
     lines = {line.get_label(): line for line in plots.utilities(v, axes()).lines}
     assert len(lines["trained"].get_xdata()) == frame["utility"].notna().sum()
     assert len(lines["predicted"].get_xdata()) == frame["utility"].isna().sum()
-    many = pd.concat([v.evidence.coalitions.head(30)] * 100, ignore_index=True)
-    v = replace(v, evidence=Evidence(many, v.evidence.distances, v.evidence.shared))
+    many = pd.concat([v.facts.evidence.coalitions.head(30)] * 100, ignore_index=True)
+    v = change(v, evidence=Evidence(many, v.facts.evidence.distances, v.facts.evidence.shared))
     ax = plots.predictions(v, axes())
     assert ax.get_title() == "500 of 3000 trained coalitions"
 

@@ -1,12 +1,10 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import dupre
 from dupre.report.relations import relations
 from dupre.result.records import Evidence
-from reporting import valuation
+from reporting import change, valuation
 
 
 def related(data):
@@ -14,7 +12,7 @@ def related(data):
     owners = dupre.Owners.from_mapping(data)
     v = valuation(owners.n, names=owners.names, rows=owners.rows)
     between = dupre.Valuer(owners, empty=0.0).question.relations
-    found = replace(v, evidence=Evidence(v.evidence.coalitions, *between))
+    found = change(v, evidence=Evidence(v.facts.evidence.coalitions, *between))
     return [
         (r.owners, r.text.replace("\u2068", "").replace("\u2069", "")) for r in relations(found)
     ]

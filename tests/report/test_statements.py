@@ -221,12 +221,12 @@ def test_an_effect_is_called_small_only_if_its_whole_interval_is():
 
 def test_what_was_trained_alone_and_without_and_whose_rows_are_the_same_is_told():
     v = valuation(4)
-    frame = v.evidence.coalitions
+    frame = v.facts.evidence.coalitions
     alone = frame["utility"][frame["members"] == ("owner 2",)].iloc[0]
     without = frame["utility"][frame["members"] == ("owner 0", "owner 1", "owner 3")].iloc[0]
     words = of(v, "owner 2")[0]
     assert f"A model trained on these data alone reached {alone:.4g}" in words
-    lost = v.grand - without
+    lost = v.facts.grand - without
     assert f"without these data {without:.4g}: {lost:.2g} lost by leaving them out." in words
     assert "alone reached" not in of(change(v, evidence=None), "owner 2")[0]
     told = [Relation((0, 2), "They hold the same rows.")]
@@ -296,7 +296,7 @@ def test_a_logo_is_part_of_the_page(tmp_path):
 def test_a_payment_outside_its_interval_is_said_on_the_page_and_to_its_owner_alone():
     mean, std = np.full(8, -0.001), np.full(8, 0.02)
     mean[0], std[0] = 0.02, 0.003
-    v = change(valuation(8), mean=mean, covariance=np.diag(std**2), prediction=None)
+    v = change(valuation(8), mean=mean, covariance=np.diag(std**2))
     v = change(v, notes=(note(Code.LEAK, "all is new."),))
     paid = v.payments(10_000)
     assert paid.outside == ("owner 0",)

@@ -145,7 +145,7 @@ LINES = {
         "standard deviations up to 0.02 is due to their choice, up to 0.05 to predictions."),
     "noise": (valuation(**NOISY), "75 % is coalitions not evaluated."),
     "noise of a sample": (valuation(**NOISY, sampling=1e-4 * np.eye(3)),
-        "75 % is coalitions not evaluated or not drawn."),
+        "79 % is coalitions not evaluated or not drawn."),
     "no noise": (repeated(3, 0.0), "3 repeated trainings gave the same utilities as before."),
     "measured noise": (repeated(1, 0.25),
         "1 repeated training measured the noise of trainings: standard deviation 0.25."),

@@ -3,7 +3,7 @@ import re
 import zlib
 from base64 import b64decode, b64encode
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache, reduce
 
 import numpy as np
@@ -15,16 +15,15 @@ from hypothesis import strategies as st
 import dupre
 from dupre.game.estimators import Sample, regression
 from dupre.report.page import page
-from dupre.result.json import (
-    dumps,
-    loads,
-    pack_column,
-    pack_matrix,
-    unpack_column,
-    unpack_matrix,
-)
+from dupre.result import json as results
+from dupre.result.json import dumps, pack_column, pack_matrix, unpack_column, unpack_matrix
 from dupre.valuation.strategies import Active
 from owners_and_games import LoggedGame, make_owners
+from reporting import change
+
+
+def loads(text):
+    return results.loads(text, dupre.Valuation)
 
 
 def sizes(members):
@@ -54,12 +53,12 @@ def strange():
     """Everything that JSON could trip over."""
     v = valued()
     names = ("<b>", "=1+1", 'quote "', "back\\slash\n", "é 中")
-    return replace(
+    return change(
         v,
         owners=names,
         warnings={"ConvergenceWarning: é": (names[:2], names[2:])},
         failures={names[:1]: "bad\x00luck"},
-        diagnostics=replace(v.diagnostics, r2=np.nan),
+        diagnostics=replace(v.facts.diagnostics, r2=np.nan),
         provenance={"command": {"command": "dupre value 'a b.csv'"}},
     )
 
@@ -74,7 +73,7 @@ KINDS = {
     "ask / tell": told,
     "strange": strange,
     "many owners": lambda: valued(n=51, budget=20, estimator=Sample(regression, 400)),
-    "bare": lambda: replace(valued(), evidence=None, diagnostics=None, rounds=pd.DataFrame()),
+    "bare": lambda: change(valued(), evidence=None, diagnostics=None, rounds=pd.DataFrame()),
 }
 
 
@@ -84,7 +83,10 @@ def valuation(request):
 
 
 def same(one, other):
-    if isinstance(one, pd.DataFrame):
+    if is_dataclass(one):
+        for part in fields(one):
+            same(getattr(one, part.name), getattr(other, part.name))
+    elif isinstance(one, pd.DataFrame):
         pd.testing.assert_frame_equal(
             one.reset_index(), other.reset_index(), check_dtype=False, check_column_type=False
         )
@@ -99,12 +101,7 @@ def test_what_is_written_is_read_to_the_last_digit(valuation):
     again = dupre.Valuation.from_json(text)
     assert again.to_json() == text
     assert str(again) == str(valuation)
-    for part in fields(valuation):
-        if part.name != "evidence":
-            same(getattr(valuation, part.name), getattr(again, part.name))
-    if valuation.evidence is not None:
-        for part in fields(valuation.evidence):
-            same(getattr(valuation.evidence, part.name), getattr(again.evidence, part.name))
+    same(valuation, again)
 
 
 def test_it_is_strict_json_that_needs_no_python_to_read(valuation):
@@ -126,10 +123,11 @@ def test_the_parts_of_many_owners_are_packed():
     scored = v.evaluations.assign(resampled="[0.25,null,0.75]")
     text = replace(v, evaluations=scored).to_json()
     document = json.loads(text)
-    first = document["valuations"][0]
-    assert {type(first[name]) for name in ("prediction", "sampling", "noise")} == {str}
+    parts, facts = (document["valuations"][0][name] for name in ("uncertainty", "facts"))
+    assert parts.keys() == {"prediction", "sampling", "noise", "validation"}  # not their sum
+    assert {type(parts[name]) for name in ("prediction", "sampling", "noise")} == {str}
     assert {type(document[name]) for name in ("distances", "shared")} == {str}
-    cells = document["evaluations"]["coalition"] + first["evidence"]["coalitions"]["members"]
+    cells = document["evaluations"]["coalition"] + facts["evidence"]["coalitions"]["members"]
     assert {cell[:2] for cell in cells} == {"0x"}
     assert "0.25,null" not in text
     again = dupre.Valuation.from_json(text).evaluations
@@ -141,7 +139,7 @@ def test_the_parts_of_many_owners_are_packed():
 
 def test_half_a_character_is_refused_where_it_is_written():
     with pytest.raises(dupre.InputError, match="half a character"):
-        replace(valued(), failures={("A",): "\ud800"}).to_json()
+        change(valued(), failures={("A",): "\ud800"}).to_json()
 
 
 def test_several_valuations_are_one_document():
@@ -172,22 +170,31 @@ DAMAGES = [
     ("owners[2].rows", "x", "must be a whole number, got 'x'"),
     ("owners[2].rows", -1, "must be a whole number >= 0, got -1"),
     ("owners[2].value", None, "must be a number, got None"),
-    ("grand", None, "must be a number, got None"),
+    ("facts.grand", None, "must be a number, got None"),
     ("semivalue", 7, "must be a text, got 7"),
-    ("first_left", True, "must be a whole number, got True"),
-    ("diagnostics.form", ["x"], "must be a text, got ['x']"),
-    ("diagnostics.r2", "x", "must be a number or null, got 'x'"),
-    ("diagnostics.surprise", 1, "is not known; valuations[0].diagnostics has the fields 'error'"),
+    ("facts.first_left", True, "must be a whole number, got True"),
+    ("facts.diagnostics.form", ["x"], "must be a text, got ['x']"),
+    ("facts.diagnostics.r2", "x", "must be a number or null, got 'x'"),
+    (
+        "facts.diagnostics.surprise",
+        1,
+        "is not known; valuations[0].facts.diagnostics has the fields 'error'",
+    ),
     ("surprise", None, "is not known; valuations[0] has the fields"),
     ("owners[1].surprise", 1, "is not known; valuations[0].owners[1] has the fields 'name'"),
-    ("noise", [[1]], "must be 5 rows of 5 numbers from"),
-    ("noise[0][1]", 9.0, "must be a covariance of 5 values"),
-    ("noise[0][1]", "x", "must be a number or null, got 'x'"),
-    ("noise", "x", "must be 5 rows of 5 numbers from -1e+300 to 1e+300, or the text of a packed"),
-    ("rounds.evaluated[0]", 0.5, "must be a whole number, got 0.5"),
-    ("rounds.evaluated", [], "must be a list of"),
-    ("evidence.coalitions.std[0]", -1.0, "must be a number >= 0"),
-    ("forecast", None, "must be an object, got None"),
+    ("uncertainty.noise", [[1]], "must be 5 rows of 5 numbers from"),
+    ("uncertainty.noise[0][1]", 9.0, "must be a covariance of 5 values"),
+    ("uncertainty.noise[0][1]", "x", "must be a number or null, got 'x'"),
+    ("uncertainty.total", np.eye(5).tolist(), "must be what follows from its parts, got"),
+    (
+        "uncertainty.noise",
+        "x",
+        "must be 5 rows of 5 numbers from -1e+300 to 1e+300, or the text of a packed",
+    ),
+    ("facts.rounds.evaluated[0]", 0.5, "must be a whole number, got 0.5"),
+    ("facts.rounds.evaluated", [], "must be a list of"),
+    ("facts.evidence.coalitions.std[0]", -1.0, "must be a number >= 0"),
+    ("facts.forecast", None, "must be an object, got None"),
 ]
 
 
@@ -204,10 +211,13 @@ def test_a_damaged_part_is_named_with_what_was_expected_and_found(place, damage,
 
 def test_every_field_of_a_result_is_needed():
     whole = json.loads(plain())
-    for part, place in ((whole, ""), (whole["valuations"][0], r"valuations\[0\]\.")):
+    first, at = whole["valuations"][0], "valuations[0]."
+    parts = [(whole, ""), (first, at), (first["owners"][1], f"{at}owners[1].")]
+    parts += [(first[name], f"{at}{name}.") for name in ("facts", "uncertainty")]
+    for part, place in parts:
         for name in set(part) - {"format", "version"}:
             kept = part.pop(name)
-            with pytest.raises(dupre.InputError, match=f"damaged: {place}{name} "):
+            with pytest.raises(dupre.InputError, match=re.escape(f"damaged: {place}{name} ")):
                 loads(json.dumps(whole))
             part[name] = kept
 
@@ -233,8 +243,8 @@ CONTRADICTIONS = [
 @pytest.mark.parametrize(("changes", "words"), CONTRADICTIONS)
 def test_a_result_that_contradicts_itself_is_refused_by_the_field(changes, words):
     document = json.loads(plain())
-    for name, change in changes.items():
-        document["valuations"][0]["owners"][2][name] += change
+    for name, by in changes.items():
+        document["valuations"][0]["owners"][2][name] += by
     with pytest.raises(dupre.InputError, match=f"the result is damaged: .*{words}"):
         loads(json.dumps(document))
 

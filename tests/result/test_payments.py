@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,7 +16,7 @@ NUMBERS = st.lists(st.floats(-1, 1), min_size=1, max_size=12).filter(
 
 def certain(values):
     v = exact(len(values))
-    return replace(v, mean=np.array(values), covariance=np.zeros((len(values),) * 2))
+    return change(v, mean=np.array(values), covariance=np.zeros((len(values),) * 2))
 
 
 def brute_force(values, amount, minimum):
@@ -58,7 +56,7 @@ def test_equal_owners_get_cents_in_their_order_and_the_same_interval():
 
     v = valuation(5)
     same = np.array([0, 1, 1, 3, 4])
-    twins = replace(v, mean=v.mean[same], covariance=v.covariance[np.ix_(same, same)])
+    twins = change(v, mean=v.mean[same], covariance=v.uncertainty.total[np.ix_(same, same)])
     found = twins.payments(1e9).frame.loc[[v.owners[1], v.owners[2]], ["low", "high"]]
     assert found.iloc[0].tolist() == found.iloc[1].tolist()
 
@@ -67,7 +65,7 @@ def test_intervals_are_those_of_the_share_itself_and_the_text_states_the_rule():
     """With a known sum a payment is a linear function of the value: its interval is scaled."""
     v = valuation(5)
     centre = np.eye(5) - 1 / 5
-    v = replace(v, mean=np.linspace(0.1, 0.5, 5), covariance=1e-4 * centre, prediction=None)
+    v = change(v, mean=np.linspace(0.1, 0.5, 5), covariance=1e-4 * centre)
     found = v.payments(300, currency="CHF").frame.loc[list(v.owners)]
     scale = 300 / v.mean.sum()
     half = 1.96 * scale * np.sqrt(1e-4 * 4 / 5)
@@ -89,7 +87,7 @@ def test_an_owner_whose_value_is_certain_keeps_its_payment_among_uncertain_ones(
     """A little variance that nobody has would pay the owner without a value up to 200."""
     v = valuation(3)
     certain_last = np.diag([1e-2, 1e-2, 0.0])
-    v = replace(v, mean=np.array([0.5, 0.5, 0.0]), covariance=certain_last, prediction=None)
+    v = change(v, mean=np.array([0.5, 0.5, 0.0]), covariance=certain_last)
     found = v.payments(1e7).frame.loc[v.owners[2]]
     assert found[["payment", "low", "high"]].tolist() == [0.0, 0.0, 0.0]
 
@@ -98,7 +96,7 @@ def near_zero_beside_a_certain_value(n=12):
     """One owner has all that is above zero; the others are uncertain, and expected below it."""
     mean, std = np.full(n, -0.001), np.full(n, 0.02)
     mean[0], std[0] = 0.02, 0.003
-    return replace(valuation(n), mean=mean, covariance=np.diag(std**2), prediction=None)
+    return change(valuation(n), mean=mean, covariance=np.diag(std**2))
 
 
 def test_a_payment_outside_its_own_interval_is_said_with_the_reason_and_the_remedy():
@@ -113,9 +111,9 @@ def test_a_payment_outside_its_own_interval_is_said_with_the_reason_and_the_reme
     assert "gets a part if its value is above zero" in told.text
     assert "by more trainings, or agree" in told.text
     assert str(paid).endswith(str(told))
-    of_rows = replace(v, validation=v.covariance, validation_rows=80)
+    of_rows = change(v, validation=v.uncertainty.total, validation_rows=80)
     assert "by more validation rows" in of_rows.payments(10_000).notes[-1].text
-    noisy = replace(v, noise=v.covariance)
+    noisy = change(v, noise=v.uncertainty.total)
     assert "by more repeats of trainings" in noisy.payments(10_000).notes[-1].text
 
 
@@ -124,7 +122,7 @@ def test_a_payment_outside_its_own_interval_is_said_with_the_reason_and_the_reme
 def test_rounding_alone_puts_no_payment_outside_its_interval(values, cents):
     paid = certain(values).payments(cents / 100)
     assert not paid.outside
-    tiny = replace(certain(values), covariance=1e-20 * np.eye(len(values)))
+    tiny = change(certain(values), covariance=1e-20 * np.eye(len(values)))
     assert not tiny.payments(cents / 100).outside
 
 
@@ -148,7 +146,7 @@ def test_terms_that_cannot_be_kept_are_refused():
 
 
 def test_values_that_may_all_be_below_zero_share_nothing_and_the_remedy_is_the_right_one():
-    v = replace(valuation(2), mean=np.array([0.01, 0.01]), covariance=np.eye(2), prediction=None)
+    v = change(valuation(2), mean=np.array([0.01, 0.01]), covariance=np.eye(2))
     rows = {"validation": 0.6 * np.eye(2), "validation_rows": 300}
     of_rows = "the greatest part .* choice of the 300 validation rows: score on more rows first"
     for parts, remedy in (
@@ -158,7 +156,7 @@ def test_values_that_may_all_be_below_zero_share_nothing_and_the_remedy_is_the_r
         ({"noise": 0.6 * np.eye(2)}, "repeat the trainings first"),
     ):
         with pytest.raises(InputError, match=rf"too .* 25 % none of them is above zero; {remedy}$"):
-            replace(v, **parts).payments(100)
+            change(v, **parts).payments(100)
     with pytest.raises(InputError, match="49 % their sum is not above zero; train"):
         v.payments(100, negative="owe")
 

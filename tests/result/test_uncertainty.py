@@ -38,7 +38,12 @@ def test_payments_of_a_least_core_are_exact_only_if_nothing_was_predicted():
     unmoved = "same for all utilities that the predictions allow"
     for parts, both in ((rows, True), ({"covariance": np.zeros((4, 4))}, False)):
         v = least_core(prediction=np.zeros((4, 4)), **parts)
-        v = change(v, subsidy=replace(v.subsidy, low=v.subsidy.amount, high=v.subsidy.amount))
+        v = change(
+            v,
+            subsidy=replace(
+                v.facts.subsidy, low=v.facts.subsidy.amount, high=v.facts.subsidy.amount
+            ),
+        )
         told = [str(v)] * both + [" ".join(answer(v))]
         assert all(unmoved in text and " exact" not in text for text in told)
         assert "no coalition is expected to gain more" in str(v)

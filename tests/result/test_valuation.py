@@ -31,7 +31,7 @@ def uncertain():
 
 def test_probabilities_agree_with_draws_and_are_certain_where_differences_are(uncertain):
     rng = np.random.default_rng(1)
-    draws = rng.multivariate_normal(uncertain.mean, uncertain.covariance, size=100_000)
+    draws = rng.multivariate_normal(uncertain.mean, uncertain.uncertainty.total, size=100_000)
     seen = np.mean(draws[:, :, None] > draws[:, None, :], axis=0)
     P = uncertain.probability_greater().to_numpy()
     error = np.sqrt(P * (1 - P) / len(draws))
@@ -48,7 +48,7 @@ def test_probabilities_agree_with_draws_and_are_certain_where_differences_are(un
 
 def test_rank_ranges_hold_the_rank_and_shrink_with_the_covariance_and_the_level(uncertain):
     def ranges(shrunk, level=0.95):
-        return valuation(uncertain.mean, shrunk * uncertain.covariance).rank_range(level)
+        return valuation(uncertain.mean, shrunk * uncertain.uncertainty.total).rank_range(level)
 
     def width(shrunk, level=0.95):
         frame = ranges(shrunk, level)
@@ -73,13 +73,13 @@ def test_an_interval_holds_the_stated_probability(uncertain, level):
     law = norm(uncertain.values, uncertain.std)
     np.testing.assert_allclose(law.cdf(bounds["high"]) - law.cdf(bounds["low"]), level)
     np.testing.assert_allclose((bounds["high"] + bounds["low"]) / 2, uncertain.values)
-    half = half_widths(uncertain.covariance, level)
+    half = half_widths(uncertain.uncertainty.total, level)
     np.testing.assert_allclose(half, (bounds["high"] - bounds["low"]) / 2)
     np.testing.assert_array_equal(half_widths(-1e-18 * np.eye(2)), 0.0)
     frame = uncertain.to_frame(level)
     assert np.all(frame["best"] <= frame["worst"])
 
-    np.testing.assert_allclose(uncertain.std**2, np.diag(uncertain.covariance))
+    np.testing.assert_allclose(uncertain.std**2, np.diag(uncertain.uncertainty.total))
     np.testing.assert_array_equal(valuation([1.0, 2.0], -1e-18 * np.eye(2)).std, 0.0)
 
 
@@ -125,7 +125,13 @@ def test_arrays_of_a_record_cannot_be_written_to_but_series_can():
     for again in (copy, deepcopy, lambda record: pickle.loads(pickle.dumps(record))):
         for own, known in ((v, evidence), (again(v), again(evidence))):
             np.testing.assert_array_equal(own.mean, mean)
-            for array in (own.mean, own.covariance, own.rows, own.noise, known.distances):
+            for array in (
+                own.mean,
+                own.uncertainty.total,
+                own.rows,
+                own.uncertainty.noise,
+                known.distances,
+            ):
                 with pytest.raises(ValueError, match="read-only"):
                     array[0] = 99
     series = v.values
@@ -197,7 +203,7 @@ def test_str_names_what_failed_and_counts_warnings_by_coalition():
 
 @pytest.mark.parametrize("part", [0.02, 0.25, 1.0])
 def test_str_separates_noise_of_trainings_from_what_is_not_evaluated(uncertain, part):
-    v = change(uncertain, noise=part * uncertain.covariance)
+    v = change(uncertain, noise=part * uncertain.uncertainty.total)
     line = only_line(v, "Of the variance")
     assert f"{100 * part:.0f} % is noise of trainings" in line
     rest = f"{100 - 100 * part:.0f} % is coalitions not evaluated"
@@ -216,7 +222,7 @@ def test_a_predictor_fails_when_its_error_reaches_the_limit(error, limit, failed
 
 def test_a_comparison_of_two_owners_agrees_with_draws_and_can_be_turned_round(uncertain):
     rng = np.random.default_rng(2)
-    draws = rng.multivariate_normal(uncertain.mean, uncertain.covariance, size=200_000)
+    draws = rng.multivariate_normal(uncertain.mean, uncertain.uncertainty.total, size=200_000)
     difference = draws[:, 3] - draws[:, 1]
     c = uncertain.compare("owner 3", "owner 1")
     assert c.difference == pytest.approx(uncertain.mean[3] - uncertain.mean[1])

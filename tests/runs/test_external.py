@@ -61,7 +61,7 @@ def test_the_command_reads_what_a_frame_of_evaluations_writes_and_keeps_it(tmp_p
     run("record", "dupre-data", sheet, cwd=tmp_path)
     found = Valuation.from_json((tmp_path / "dupre-data" / "result.json").read_text())
     assert sorted(found.evaluations["resampled"]) == sorted(frame["resampled"])
-    assert found.validation is not None
+    assert found.uncertainty.validation is not None
 
 
 def test_a_comma_may_stand_before_decimals(tmp_path):

@@ -228,8 +228,8 @@ def test_rows_are_fingerprinted_once_per_call_and_again_if_they_changed(tmp_path
     same = dupre.value(owners, utility, budget=3, store=tmp_path / "one.sqlite", progress=False)
     owners.X[0] += 1
     other = dupre.value(owners, utility, budget=3, store=tmp_path / "two.sqlite", progress=False)
-    assert same.duplicates.owners == (("a", "b"),)
-    assert other.duplicates is None
+    assert same.facts.duplicates.owners == (("a", "b"),)
+    assert other.facts.duplicates is None
 
 
 # What a store was made for.

@@ -208,7 +208,7 @@ CHANGES = {change.__name__: change for change in NAMED} | {
 def test_every_change_of_utilities_refuses_the_store(change, tools, path):
     first = run(path, change(tools, 1))
     before = sql(path, "SELECT * FROM evaluations")
-    assert first.checked == 0
+    assert first.facts.checked == 0
     with pytest.raises(StoreError) as refused:
         run(path, change(tools, 2))
     assert "store=" in str(refused.value)
@@ -292,7 +292,7 @@ HARMLESS = {
 def test_harmless_changes_do_not_refuse_the_store(make, tools, path):
     first = run(path, make(tools, 1))
     second = run(path, make(tools, 2))
-    assert (second.found, second.checked) == (7, 1)
+    assert (second.facts.found, second.facts.checked) == (7, 1)
     np.testing.assert_array_equal(first.mean, second.mean)
 
 
@@ -301,7 +301,7 @@ def test_the_order_and_index_of_rows_do_not_matter(path):
     for owners in (frame_owners(range(24)), frame_owners(range(100, 124), shuffled)):
         utility = ModelUtility(Ridge(), owners, validation=frame_owners(range(24)).X.assign(y=Y))
         found = run(path, utility, owners)
-    assert (found.found, found.checked, found.stale) == (7, 1, 0)
+    assert (found.facts.found, found.facts.checked, found.facts.stale) == (7, 1, 0)
 
 
 # --- how it is done
@@ -318,7 +318,7 @@ def test_another_one_of_the_cheapest_is_checked_each_time(path):
     run(path, utility)
     edit(path, "seconds = length(coalition) - 2")
     del asked[:]
-    assert [run(path, utility).checked for _ in range(3)] == [1, 2, 3]
+    assert [run(path, utility).facts.checked for _ in range(3)] == [1, 2, 3]
     assert sorted(asked) == [(), (), (), ("A",), ("B",), ("C",)]
     run(None, utility, store=Stored(path, check=False))
     assert len(asked) == 6
@@ -348,10 +348,10 @@ def test_a_change_of_the_utility_of_no_data_is_never_missed_unless_it_is_stated(
         with pytest.raises(StoreError, match=rf"no data has the utility 0\.0 there, but .*{now}"):
             run(path, OfNoData(empty))
     other = OfNoData(empty)
-    assert run(path, other, empty=0.5).empty == 0.5
+    assert run(path, other, empty=0.5).facts.empty == 0.5
     assert () not in other.asked
     kept = run(path, other, store=Stored(path, accept_model=True))
-    assert kept.empty == 0.0
+    assert kept.facts.empty == 0.0
     (told,) = select(kept.notes, [Code.ACCEPTED_MODEL])
     assert "no data has the utility 0.0 there" in told.text
 
@@ -440,11 +440,11 @@ def test_an_owner_who_joins_with_a_new_category_cannot_shift_codes_unnoticed(pat
     two = owners(b=list("xyxy"), c=list("yyyx"))
     first = run(path, utility(two), two, budget=3)
     after = owners(b=list("xyxy"), c=list("yyyx"), d=list("zzxy"))
-    assert run(path, utility(after), after, budget=3).found == 3
+    assert run(path, utility(after), after, budget=3).facts.found == 3
     before = owners(a=list("wwxy"), b=list("xyxy"), c=list("yyyx"))
     with pytest.raises(StoreError, match="another game"):
         run(path, utility(before), before, budget=3)
-    assert first.found == 0
+    assert first.facts.found == 0
 
 
 def noisy(shift, seed):
@@ -465,7 +465,7 @@ def test_a_utility_that_changes_from_call_to_call_is_compared_by_its_noise(path,
     run(path, noisy(0.0, 0), repeats=3)
     edit(path, "seconds = length(coalition) - 2")
     if same:
-        assert run(path, noisy(shift, 3), repeats=3).checked in (1, 3)
+        assert run(path, noisy(shift, 3), repeats=3).facts.checked in (1, 3)
     else:
         with pytest.raises(StoreError, match="another game"):
             run(path, noisy(shift, 3), repeats=3)
@@ -477,13 +477,13 @@ def test_a_stated_version_is_compared(path):
     run(path, closure(None, 1), store=Stored(path, version="1"))
     with pytest.raises(StoreError, match="the version 1, now 2"):
         run(path, closure(None, 1), store=Stored(path, version="2"))
-    assert run(path, closure(None, 1), store=Stored(path, version="1")).found == 7
+    assert run(path, closure(None, 1), store=Stored(path, version="1")).facts.found == 7
 
 
 def test_what_is_accepted_is_said_for_good_and_validation_rows_cannot_be_accepted(path, tmp_path):
     run(path, closure(None, 1), budget=5)
     accepted = run(path, closure(None, 2), budget=6, store=Stored(path, accept_model=True))
-    assert (accepted.found, accepted.evaluated, accepted.checked) == (5, 6, 2)
+    assert (accepted.facts.found, accepted.facts.evaluated, accepted.facts.checked) == (5, 6, 2)
     (told,) = select(accepted.notes, [Code.ACCEPTED_MODEL])
     assert told.text.startswith("Accepted: 5 trainings are kept although {")
     later = run(path, closure(None, 2), budget=7)  # the one trained since is checked
@@ -512,7 +512,7 @@ def test_nothing_is_checked_of_what_was_done_elsewhere_or_is_a_constant(path):
     known = {("A",): 0.5, ("B",): 0.5, ("C",): 0.5}
     utility = ModelUtility(LogisticRegression(), owners, validation=(X, owners.y))
     run(path, utility, owners, budget=3, known=known, repeats=1)
-    assert run(path, utility, owners, budget=3, repeats=1).checked == 0
+    assert run(path, utility, owners, budget=3, repeats=1).facts.checked == 0
     other = path.with_name("other.sqlite")
     utility = ModelUtility(LogisticRegression(), one_class, validation=(X, one_class.y))
     run(other, utility, one_class, budget=7)

@@ -203,9 +203,9 @@ def test_a_dask_worker_killed_amid_a_run_changes_nothing(cluster_to_kill, tmp_pa
     wait_for(lambda: len(client.nthreads()) == 1)
     wait_for(lambda: not rows_left(client))  # those of the dead one are in the same place
     np.testing.assert_array_equal(theirs.mean, ours.mean)
-    np.testing.assert_array_equal(theirs.covariance, ours.covariance)
-    assert theirs.evaluated == ours.evaluated
-    assert not theirs.failures
+    np.testing.assert_array_equal(theirs.uncertainty.total, ours.uncertainty.total)
+    assert theirs.facts.evaluated == ours.facts.evaluated
+    assert not theirs.facts.failures
     scheduler = client.run_on_scheduler(os.getpid)
     monkeypatch.setattr(dupre.training.dask, "CONNECT_SECONDS", 1)
 

@@ -495,7 +495,7 @@ def test_what_is_finished_is_stored_while_the_main_process_is_busy(tmp_path):
         return float(len(members))
 
     options = {"empty": 0.0, "store": path, "n_jobs": 2, "progress": busy}
-    assert dupre.value(owners, utility, budget=4, **options).evaluated == stored() == 4
+    assert dupre.value(owners, utility, budget=4, **options).facts.evaluated == stored() == 4
     assert sys.getswitchinterval() == before
 
 

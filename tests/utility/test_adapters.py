@@ -120,7 +120,7 @@ def test_games_and_functions_of_boolean_rows_are_valued_exactly():
     valuation = dupre.value(FOUR, dupre.from_game(Squares(4), FOUR), budget=15)
     worth = np.arange(1.0, 5.0)
     np.testing.assert_allclose(valuation.values, worth * worth.sum(), atol=1e-10)
-    assert valuation.empty == 0
+    assert valuation.facts.empty == 0
     owners = make_owners(3, names=["z", "a", "m"])
     valuation = dupre.value(owners, dupre.from_game(Squares(3), owners), budget=7)
     assert owners.names == ("a", "m", "z")
@@ -176,7 +176,7 @@ def test_a_missing_coalition_is_named_and_in_a_run_a_failed_evaluation():
         dupre.value(FOUR, dupre.from_table(table), budget=15)
     engine = dupre.engines.Local(on_error="skip")
     valuation = dupre.value(FOUR, dupre.from_table(table), budget=15, engine=engine)
-    assert list(valuation.failures) == [missing]
+    assert list(valuation.facts.failures) == [missing]
     with pytest.raises(InputError, match=r"\{a, b\}"):
         dupre.from_table({("a", "b"): 0.5, ("b", "a"): 0.7})
     with pytest.raises(InputError, match="tuple"):

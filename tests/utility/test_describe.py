@@ -58,8 +58,8 @@ def test_a_utility_that_cannot_be_called_is_refused_before_a_training(utility, m
 
 def test_any_callable_that_takes_the_names_can_be_used():
     for utility in (len, lambda members, weight=0.1: weight * len(members), lambda *names: 0.5):
-        assert value(THREE, utility, budget=7).evaluated == 7
-    assert value(THREE, Noisy(smooth(THREE), sigma=0.1), budget=7).evaluated == 7
+        assert value(THREE, utility, budget=7).facts.evaluated == 7
+    assert value(THREE, Noisy(smooth(THREE), sigma=0.1), budget=7).facts.evaluated == 7
 
 
 class Stated:

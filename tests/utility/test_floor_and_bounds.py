@@ -74,15 +74,15 @@ def test_a_floor_is_applied_to_what_was_stored_without_it(tmp_path):
     store = tmp_path / "run.sqlite"
     wild = value(WILD, utility_of(floor=False), budget=16, store=store)
     calm = value(WILD, utility_of(), budget=16, store=store)
-    assert calm.floored > 0
-    assert f"0, the score of no data, count as that: {calm.floored} of 16" in str(calm)
-    assert wild.floor is None
+    assert calm.facts.floored > 0
+    assert f"0, the score of no data, count as that: {calm.facts.floored} of 16" in str(calm)
+    assert wild.facts.floor is None
     assert calm.values.min() > wild.values.min()
-    assert calm.evidence.coalitions["utility"].min() == 0
-    assert calm.evidence.coalitions["predicted"].between(0, 1).all()
+    assert calm.facts.evidence.coalitions["utility"].min() == 0
+    assert calm.facts.evidence.coalitions["predicted"].between(0, 1).all()
     again = dupre.Valuation.from_json(calm.to_json())
-    assert (again.floor, again.floored) == (0.0, calm.floored)
-    note = f"Utilities below 0, the score of no data, count as that: {calm.floored} of 16"
+    assert (again.facts.floor, again.facts.floored) == (0.0, calm.facts.floored)
+    note = f"Utilities below 0, the score of no data, count as that: {calm.facts.floored} of 16"
     assert page([calm]).count(note) == 1 + len(WILD.names)  # at the top, and in every statement
     low = change(calm, floored=16)
     assert "no group scores above the floor" in str(low)
@@ -109,7 +109,12 @@ def test_what_was_scored_below_a_floor_goes_out_and_comes_back_as_it_was(tmp_pat
         second.record(names, several)
         np.testing.assert_array_equal(several[0].resampled, plain(names).resampled)
     one, two, three = (valuer.values() for valuer in (first, second, third))
-    assert one.floored == two.floored == three.floored == sum(s < 0 for (s,) in scored.values())
+    assert (
+        one.facts.floored
+        == two.facts.floored
+        == three.facts.floored
+        == sum(s < 0 for (s,) in scored.values())
+    )
     assert str(one) == str(two) == str(three)
 
     store = tmp_path / "run.sqlite"
@@ -118,7 +123,7 @@ def test_what_was_scored_below_a_floor_goes_out_and_comes_back_as_it_was(tmp_pat
     assert kept.min() == min(score for (score,) in scored.values())
     raised = {names: floored(names) for names in every}
     again = value(WILD, floored, budget=6, known=raised, store=store)
-    assert again.floored == one.floored
+    assert again.facts.floored == one.facts.floored
 
 
 @pytest.mark.parametrize("semivalue", ["shapley", "least-core"])
@@ -135,7 +140,7 @@ def test_predictions_stay_within_the_bounds(semivalue):
     assert free.predict(every)["utility"].max() > 1
     found = bound.predict(every)
     assert found[["utility", "low", "high"]].to_numpy().max() <= 1
-    assert bound.values().grand <= 1
+    assert bound.values().facts.grand <= 1
     bound.record(owners.names, 1.5)  # what is recorded is possible
     assert bound.predict([owners.names])["utility"].item() == 1.5
 
@@ -145,9 +150,9 @@ def test_a_utility_of_ones_own_states_its_limits_and_the_score_of_no_data_is_nev
     game = smooth(owners)
     game.floor, game.bounds = 0.5, (None, 1)
     found = value(owners, game, budget=15)
-    assert found.grand == game.of(owners.names)
-    assert found.floored > 0
-    assert found.empty == 0.5
+    assert found.facts.grand == game.of(owners.names)
+    assert found.facts.floored > 0
+    assert found.facts.empty == 0.5
     classes = dupre.Owners.from_arrays(X, Y > 0, np.arange(60) % 3)
     utility = dupre.ModelUtility(GaussianNB(), classes, validation=(X, Y > 0))
     assert utility.bounds == (0.0, 1.0)
@@ -157,8 +162,8 @@ def test_a_utility_of_ones_own_states_its_limits_and_the_score_of_no_data_is_nev
     with pytest.raises(dupre.InputError, match=r"stated to score -5, but the floor .* is 0"):
         value(WILD, utility, budget=10, empty=-5)
     lower = value(WILD, utility_of(empty=-5), budget=10)
-    assert (lower.empty, lower.floor) == (-5, -5)
-    assert value(WILD, utility_of(floor=False), budget=10, empty=-5).empty == -5
+    assert (lower.facts.empty, lower.facts.floor) == (-5, -5)
+    assert value(WILD, utility_of(floor=False), budget=10, empty=-5).facts.empty == -5
 
 
 def test_bounds_that_utilities_contradict_are_refused_or_named(tmp_path):
@@ -190,7 +195,7 @@ def test_bounds_that_utilities_contradict_are_refused_or_named(tmp_path):
         (told,) = select(found.notes, [Code.OUTSIDE_BOUNDS])
         assert told.facts["bounds"] == [0.0, 0.3]
     game.bounds = (0.2, 1)  # a run that has begun goes on
-    assert value(owners, game, budget=10, store=store).evaluated == 10
+    assert value(owners, game, budget=10, store=store).facts.evaluated == 10
     game.bounds = (0, 1)
     assert not has(value(owners, game, budget=9).notes, Code.OUTSIDE_BOUNDS)
 
@@ -202,9 +207,9 @@ def test_another_utility_of_no_data_among_what_is_known_is_refused_before_a_trai
     with pytest.raises(dupre.InputError, match=r"0\.3 for no data, \(\), but it is 0\.25 .*empty="):
         value(classes, utility, budget=7, known={(): 0.3}, progress=asked.append)
     assert not asked
-    assert value(classes, utility, budget=7, known={(): 0.25}).empty == 0.25
+    assert value(classes, utility, budget=7, known={(): 0.25}).facts.empty == 0.25
     owners = make_owners(3)
     game = smooth(owners)
-    assert value(owners, game, budget=7, known={(): 0.3}).empty == 0.3
+    assert value(owners, game, budget=7, known={(): 0.3}).facts.empty == 0.3
     with pytest.raises(dupre.InputError, match=r"0\.3 for no data, \(\), but it is 0\.1 "):
         value(owners, game, budget=7, known={(): 0.3}, empty=0.1)

@@ -64,12 +64,12 @@ def predict(ours, rows):
 def excess(valuation, owners, members, utility):
     """What a coalition gains above its payments and the subsidy."""
     paid = from_names(members, owners.names) @ valuation.mean
-    return utility - valuation.empty - paid - valuation.subsidy.amount
+    return utility - valuation.facts.empty - paid - valuation.facts.subsidy.amount
 
 
 def assert_same_payments(first, second):
     owners_and_games.assert_same(first, second)
-    assert first.subsidy == second.subsidy
+    assert first.facts.subsidy == second.facts.subsidy
 
 
 def draws_off(count):
@@ -87,14 +87,18 @@ def test_payments_are_the_least_core_once_everything_is_evaluated(n, seed):
     valuation = value(owners, utility, 2**n - 1)
     core = utility.core()
     np.testing.assert_allclose(valuation.mean, core.payments, atol=1e-12)
-    assert valuation.subsidy.amount == pytest.approx(core.subsidy, abs=1e-12)
-    assert valuation.subsidy.low == valuation.subsidy.high == valuation.subsidy.amount
-    assert not valuation.covariance.any()
+    assert valuation.facts.subsidy.amount == pytest.approx(core.subsidy, abs=1e-12)
+    assert (
+        valuation.facts.subsidy.low
+        == valuation.facts.subsidy.high
+        == valuation.facts.subsidy.amount
+    )
+    assert not valuation.uncertainty.total.any()
     assert valuation.exact
-    assert valuation.diagnostics is None
-    assert valuation.subsidy.proven
-    assert valuation.subsidy.looked == 2**n - 2
-    assert valuation.subsidy.violation < 1e-12
+    assert valuation.facts.diagnostics is None
+    assert valuation.facts.subsidy.proven
+    assert valuation.facts.subsidy.looked == 2**n - 2
+    assert valuation.facts.subsidy.violation < 1e-12
     assert valuation.semivalue == "Least core"
 
 
@@ -103,7 +107,7 @@ def test_the_tightest_coalitions_are_all_that_are_paid_least_and_none_less():
     valuation = value(FIVE, utility, 31)
     rows = [to_names(row, FIVE.names) for row in all_coalitions(5)[:-1]]
     over = {members: excess(valuation, FIVE, members, utility.of(members)) for members in rows}
-    tight = valuation.subsidy.tight
+    tight = valuation.facts.subsidy.tight
     assert max(over.values()) < 1e-8
     assert set(tight) == {members for members, gap in over.items() if gap > -1e-8}
     assert len(tight) == len(set(tight))
@@ -112,7 +116,7 @@ def test_the_tightest_coalitions_are_all_that_are_paid_least_and_none_less():
 
     ours = valuer(FIVE, utility)
     valuation = evaluate(ours, utility, 15)
-    tight = set(valuation.subsidy.tight)
+    tight = set(valuation.facts.subsidy.tight)
     for members, number in ours.evaluations.items():
         if len(members) < 5:
             over = excess(valuation, FIVE, members, number)
@@ -160,7 +164,9 @@ def test_payments_of_known_games_lie_within_their_intervals(partly):
     # Owners of one run are wrong together: the runs are the trials.
     assert np.mean(list(inside.values())) >= least_share(SEEDS * len(inside))
     assert all(np.mean(shares) >= least_share(SEEDS) for shares in inside.values())
-    below = [u.core().subsidy <= v.subsidy.high + 1e-9 for runs in partly.values() for u, v in runs]
+    below = [
+        u.core().subsidy <= v.facts.subsidy.high + 1e-9 for runs in partly.values() for u, v in runs
+    ]
     assert np.mean(below) >= least_share(len(below), 0.975)
     # Not by being absurdly wide.
     errors = np.array([v.mean - u.core().payments for u, v in partly["random sum"]])
@@ -170,18 +176,18 @@ def test_payments_of_known_games_lie_within_their_intervals(partly):
 
 def test_what_is_told_of_partly_evaluated_games_is_consistent(partly):
     for _, valuation in (run for runs in partly.values() for run in runs):
-        subsidy, covariance = valuation.subsidy, valuation.covariance
+        subsidy, covariance = valuation.facts.subsidy, valuation.uncertainty.total
         assert subsidy.low <= subsidy.high
         # It is a maximum of sums of utilities: its mean is above that of mean utilities.
         assert subsidy.amount <= subsidy.high + 1e-9
         assert subsidy.proven  # on all coalitions, though most are predicted
         assert valuation.std.max() > 0
-        assert valuation.diagnostics is not None
+        assert valuation.facts.diagnostics is not None
         assert not valuation.exact
-        assert valuation.sampling is None
+        assert valuation.uncertainty.sampling is None
         # The utility of all is evaluated: payments add up for sure.
         assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
-        assert not valuation.grand_predicted
+        assert not valuation.facts.grand_predicted
         assert abs(covariance.sum()) < 1e-9 * max(1.0, np.trace(covariance))
         np.testing.assert_allclose(covariance, covariance.T, rtol=1e-12)
         eigenvalues = np.linalg.eigvalsh(covariance)
@@ -197,19 +203,21 @@ def test_payments_of_two_owners_are_as_uncertain_as_what_is_predicted(kernel):
     draws, (one, other) = 300, TWO.names
     ours = record(valuer(TWO, draws=draws, kernel=kernel), {(one,): 0.25, (other,): 0.75})
     valuation = ours.values()
-    known, grand = ours.state, valuation.grand
+    known, grand = ours.state, valuation.facts.grand
     learned, everyone = known.beliefs.predictor, known.features_of(np.ones((1, 2), dtype=bool))
     posterior = learned.gp.posterior(everyone, np.zeros((0, 1)))
     std = float(posterior.std[0]) * widening(learned.gp)
     variance = std**2 + learned.outlier_variance
     np.testing.assert_allclose(valuation.mean, [(grand - 0.5) / 2, (grand + 0.5) / 2], atol=1e-9)
-    assert valuation.subsidy.amount == pytest.approx((1 - grand) / 2, abs=1e-9)
+    assert valuation.facts.subsidy.amount == pytest.approx((1 - grand) / 2, abs=1e-9)
     low, high = draws_off(draws)
-    found = valuation.covariance / (variance / 4)
+    found = valuation.uncertainty.total / (variance / 4)
     np.testing.assert_allclose(found, found[0, 0], rtol=1e-9)
     assert low < found[0, 0] < high
     # A 2.5 % quantile of d normal draws has a standard error of 2.67 / sqrt(d) deviations.
-    bounds = (np.array([valuation.subsidy.low, valuation.subsidy.high]) - (1 - grand) / 2) * 2
+    bounds = (
+        np.array([valuation.facts.subsidy.low, valuation.facts.subsidy.high]) - (1 - grand) / 2
+    ) * 2
     error = 4 * 2.67 / draws**0.5
     np.testing.assert_allclose(bounds / np.sqrt(variance), [-1.96, 1.96], atol=error)
 
@@ -223,9 +231,11 @@ def test_payments_add_up_to_a_predicted_utility_of_all(n):
         if len(members) < n:
             ours.record(members, utility(members))
     valuation = ours.values()
-    assert valuation.grand_predicted
-    assert valuation.mean.sum() == pytest.approx(valuation.grand - valuation.empty, abs=1e-9)
-    assert valuation.covariance.sum() > 0  # what there is to share is not known for sure
+    assert valuation.facts.grand_predicted
+    assert valuation.mean.sum() == pytest.approx(
+        valuation.facts.grand - valuation.facts.empty, abs=1e-9
+    )
+    assert valuation.uncertainty.total.sum() > 0  # what there is to share is not known for sure
 
 
 def test_only_the_utilities_nearest_to_binding_are_drawn_and_bound_the_subsidy(monkeypatch):
@@ -266,12 +276,14 @@ def test_noise_of_repeats_makes_payments_uncertain_and_intervals_hold_them():
     trainings = {(one,): [0.2, 0.3, 0.25], (other,): [0.4, 0.6, 0.35], TWO.names: [0.9, 1.0, 1.3]}
     ours = record(valuer(TWO, draws=draws), trainings)
     valuation, measured = ours.values(), ours.state.variances
-    assert valuation.diagnostics is None
+    assert valuation.facts.diagnostics is None
     low, high = draws_off(draws)
-    ratio = np.diag(valuation.covariance) / (measured.sum() / 4)
+    ratio = np.diag(valuation.uncertainty.total) / (measured.sum() / 4)
     assert np.all((low < ratio) & (ratio < high))
-    np.testing.assert_allclose(valuation.noise, valuation.covariance)
-    assert valuation.subsidy.low < valuation.subsidy.amount < valuation.subsidy.high
+    np.testing.assert_allclose(valuation.uncertainty.noise, valuation.uncertainty.total)
+    assert (
+        valuation.facts.subsidy.low < valuation.facts.subsidy.amount < valuation.facts.subsidy.high
+    )
     both = 3.2 / 3
     np.testing.assert_allclose(valuation.mean, [(both - 0.2) / 2, (both + 0.2) / 2], atol=1e-9)
     utility, inside = diminishing(FOUR), []
@@ -294,8 +306,8 @@ def test_failed_coalitions_are_predicted():
         return utility(members)
 
     valuation = value(FOUR, failing, 15, engine=Local(on_error="skip"))
-    assert list(valuation.failures) == [lost]
-    assert valuation.diagnostics is not None
+    assert list(valuation.facts.failures) == [lost]
+    assert valuation.facts.diagnostics is not None
     assert valuation.std.max() > 0
     assert not valuation.exact
     assert valuation.mean.sum() == pytest.approx(1.0, abs=1e-9)
@@ -318,7 +330,7 @@ def search():
 
 
 def assert_searched(valuation, ours, n):
-    s = valuation.subsidy
+    s = valuation.facts.subsidy
     assert len(valuation.mean) == n
     assert not s.proven
     greatest = max(ours.evaluations.values())
@@ -356,8 +368,8 @@ def test_17_owners_are_paid_what_is_known_of_a_convex_game():
     every = Active(first=43)  # of those with all but one
     valuation = value(MANY, convex, 80, draws=5, estimator=SAMPLE, strategy=every)
     np.testing.assert_allclose(valuation.mean, 1 / 17, atol=1e-9)
-    assert valuation.subsidy.amount == pytest.approx(1 / 17**2 - 1 / 17, abs=1e-9)
-    tight = valuation.subsidy.tight
+    assert valuation.facts.subsidy.amount == pytest.approx(1 / 17**2 - 1 / 17, abs=1e-9)
+    tight = valuation.facts.subsidy.tight
     assert {len(members) for members in tight} == {1, 16}
     assert len(tight) == len(set(tight)) == 34
 
@@ -370,9 +382,9 @@ def test_known_coalitions_outside_the_sample_are_kept_from_leaving(search):
     known = ours.evaluations | {rich: 5.0}
     valuation = value(MANY, utility, 35, known=known, estimator=SAMPLE)
     assert excess(valuation, MANY, rich, 5.0) == pytest.approx(0, abs=1e-7)
-    assert rich in valuation.subsidy.tight
-    assert valuation.subsidy.amount > before.subsidy.amount
-    assert valuation.found == 41
+    assert rich in valuation.facts.subsidy.tight
+    assert valuation.facts.subsidy.amount > before.facts.subsidy.amount
+    assert valuation.facts.found == 41
 
 
 def test_payments_from_all_that_was_sampled_are_those_of_all_if_that_is_all():
@@ -380,7 +392,7 @@ def test_payments_from_all_that_was_sampled_are_those_of_all_if_that_is_all():
     valuation = value(FOUR, utility, 15, estimator=Sample(regression, 15))
     core = utility.core()
     np.testing.assert_allclose(valuation.mean, core.payments, atol=1e-9)
-    assert valuation.subsidy.amount == pytest.approx(core.subsidy, abs=1e-9)
+    assert valuation.facts.subsidy.amount == pytest.approx(core.subsidy, abs=1e-9)
     assert valuation.std.max() < 1e-9
 
 
@@ -419,11 +431,11 @@ def test_what_is_evaluated_is_what_its_guide_would_evaluate():
 def test_a_run_stops_once_all_payments_are_known_well_enough():
     utility = LoggedGame(FIVE, closed_form.additive([0.1, 0.2, 0.3, 0.4, 0.5]).utility)
     valuation = value(FIVE, utility, None, stop=within(0.05))
-    assert valuation.stopped == "every value is within ± 0.05 with 95 %"
-    assert half_widths(valuation.covariance).max() <= 0.05
-    assert valuation.evaluated < 31
-    without = value(FIVE, utility, valuation.evaluated - 5)
-    assert half_widths(without.covariance).max() > 0.05
+    assert valuation.facts.stopped == "every value is within ± 0.05 with 95 %"
+    assert half_widths(valuation.uncertainty.total).max() <= 0.05
+    assert valuation.facts.evaluated < 31
+    without = value(FIVE, utility, valuation.facts.evaluated - 5)
+    assert half_widths(without.uncertainty.total).max() > 0.05
 
 
 def test_a_check_tests_the_predictor_counts_in_the_payments_and_is_named_if_it_failed():
@@ -431,8 +443,8 @@ def test_a_check_tests_the_predictor_counts_in_the_payments_and_is_named_if_it_f
     ours = valuer(FIVE, utility, strategy=check)
     kept = ours.suggest(15)[11:]
     valuation = evaluate(ours, utility, 18)
-    assert valuation.check.held_out == 4
-    assert not valuation.sampled
+    assert valuation.facts.check.held_out == 4
+    assert not valuation.facts.sampled
     assert set(kept) <= set(ours.evaluations)
     for members in kept:
         assert excess(valuation, FIVE, members, utility.of(members)) < 1e-8
@@ -443,10 +455,10 @@ def test_a_check_tests_the_predictor_counts_in_the_payments_and_is_named_if_it_f
     utility = white(FIVE, 3)
     for seed in range(20):
         valuation = value(FIVE, utility, 18, draws=2, seed=seed, strategy=Active(check=4))
-        if valuation.check.failed:
+        if valuation.facts.check.failed:
             break
-    assert valuation.check.failed
-    assert not valuation.sampled
+    assert valuation.facts.check.failed
+    assert not valuation.facts.sampled
     assert "not clearly better than the mean of their size; evaluate more." in str(valuation)
 
 
@@ -463,10 +475,12 @@ def test_payments_are_found_from_a_store_of_semivalues_and_more_draws_cost_no_tr
     utility, store = random_sum(FIVE), tmp_path / "run.sqlite"
     shapley = dupre.value(FIVE, utility, budget=15, store=store, progress=False)
     few, many = (value(FIVE, utility, 15, draws=draws, store=store) for draws in (4, 40))
-    assert shapley.evaluated == few.found == many.found == many.evaluated == 15
+    assert (
+        shapley.facts.evaluated == few.facts.found == many.facts.found == many.facts.evaluated == 15
+    )
     np.testing.assert_array_equal(few.mean, many.mean)
-    assert not np.array_equal(few.covariance, many.covariance)
-    assert few.forecast.empty
+    assert not np.array_equal(few.uncertainty.total, many.uncertainty.total)
+    assert few.facts.forecast.facts.empty
     assert "more, the widest" not in str(few)
 
 
@@ -474,11 +488,11 @@ def test_intervals_narrow_as_more_is_evaluated_and_another_seed_draws_others():
     utility = diminishing(FIVE)
     ours, widths = valuer(FIVE, utility), []
     for budget in (7, 15, 27, 31):
-        widths.append(np.sqrt(np.trace(evaluate(ours, utility, budget).covariance)))
+        widths.append(np.sqrt(np.trace(evaluate(ours, utility, budget).uncertainty.total)))
     assert widths[0] > widths[1] > widths[2] > widths[3] == 0
     utility = random_sum(FIVE)
     known = all_but(utility, [FIVE.names])
     first, second = (record(valuer(FIVE, utility, seed=s), known).values() for s in (0, 1))
 
-    assert not np.array_equal(first.covariance, second.covariance)
+    assert not np.array_equal(first.uncertainty.total, second.uncertainty.total)
     np.testing.assert_allclose(first.mean, second.mean, atol=0.1)

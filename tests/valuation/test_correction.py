@@ -163,7 +163,7 @@ def test_corrected_values_are_exact_once_everything_is_evaluated(n):
     valuation = value(owners, utility, budget=2**n - 1, strategy=Corrected())
     np.testing.assert_allclose(valuation.mean, utility.values(), atol=1e-12)
     assert valuation.exact
-    assert not valuation.corrected
+    assert not valuation.facts.corrected
     assert not valuation.std.any()
 
 
@@ -187,13 +187,13 @@ def test_after_the_first_design_coalitions_are_drawn_by_their_weight(under_way):
 def test_values_are_corrected_from_16_draws_on_and_wider_without_the_first_design():
     utility, ours = white(EIGHT), new()
     assert LEAST_CORRECTION == 4 * BLOCKS == 16
-    assert not evaluate(ours, utility, 17).corrected
+    assert not evaluate(ours, utility, 17).facts.corrected
     before = len(ours.state.beliefs.drawn)
     while len(ours.state.beliefs.drawn) < LEAST_CORRECTION:
-        assert not ours.values().corrected
+        assert not ours.values().facts.corrected
         evaluate(ours, utility, ours.evaluated + 1)
     assert before < LEAST_CORRECTION
-    assert ours.values().corrected
+    assert ours.values().facts.corrected
     assert "was estimated from random coalitions and corrected" in str(ours.values())
 
     utility = LoggedGame(EIGHT, lambda C: C.mean(axis=1) + 100.0 * C.all(axis=1))
@@ -202,8 +202,8 @@ def test_values_are_corrected_from_16_draws_on_and_wider_without_the_first_desig
     record(ours, {members: utility.of(members) for members in first[1:]})
     draws = ours.suggest(40, pending=first[:1])
     valuation = record(ours, {members: utility.of(members) for members in draws}).values()
-    assert valuation.corrected
-    assert valuation.first_left == 1  # all owners: 1/8 of its utility is in every value
+    assert valuation.facts.corrected
+    assert valuation.facts.first_left == 1  # all owners: 1/8 of its utility is in every value
     failed = record(new(), ours.evaluations)
     failed.record_failure(first[0], "no")
     np.testing.assert_allclose(valuation.std, failed.values().std, rtol=1e-9)
@@ -221,20 +221,22 @@ def test_corrected_values_of_many_owners_hold_what_the_sample_would_have_given()
     for seed in range(12):
         ours = new(MANY, seed=seed, estimator=Sample(regression, 400))
         valuation = evaluate(ours, utility, 90)
-        assert valuation.corrected
-        assert valuation.sampling_std.min() > 0
-        both = valuation.prediction_std + valuation.sampling_std
+        assert valuation.facts.corrected
+        assert valuation.uncertainty.std("sampling").min() > 0
+        both = valuation.uncertainty.std("prediction") + valuation.uncertainty.std("sampling")
         np.testing.assert_allclose(valuation.std, both, rtol=1e-12)
         weights = ours.question.weights
         truth = weights.W @ utility.game(weights.members)
-        inside.append(np.abs(valuation.mean - truth) <= 1.96 * valuation.prediction_std)
+        inside.append(
+            np.abs(valuation.mean - truth) <= 1.96 * valuation.uncertainty.std("prediction")
+        )
     assert np.mean(inside) >= owners_and_games.least_share(12)
 
     utility = LoggedGame(MANY, lambda C: (C.sum(axis=1) % 2).astype(float))
     ours = new(MANY, estimator=Sample(permutation, 420))
     valuation = evaluate(ours, utility, 43 + LEAST_CORRECTION)
-    assert valuation.corrected
-    assert valuation.prediction_std.min() > 1e-6
+    assert valuation.facts.corrected
+    assert valuation.uncertainty.std("prediction").min() > 1e-6
 
 
 # The loop.
@@ -250,9 +252,9 @@ def test_a_budget_too_small_for_a_correction_is_refused_and_the_least_one_named_
             dupre.value(EIGHT, utility, budget=budget, strategy=Corrected(first=first))
     assert not utility.asked
     valuation = value(EIGHT, utility, budget=least, strategy=Corrected(first=first))
-    assert valuation.corrected
+    assert valuation.facts.corrected
     assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
-    assert np.abs(valuation.covariance.sum()) < 1e-9 * np.trace(valuation.covariance)
+    assert np.abs(valuation.uncertainty.total.sum()) < 1e-9 * np.trace(valuation.uncertainty.total)
     four = white(make_owners(4))  # a budget for everything is enough, however few there are
     with pytest.raises(InputError, match="budget of at least 15, all coalitions, got 14"):
         dupre.value(four.owners, four, budget=14, strategy=Corrected())
@@ -274,7 +276,7 @@ def test_a_correction_that_was_asked_for_and_not_made_is_mentioned(why):
     known = {members: utility(members) for members in some} if why == "known" else None
     call = {"known": known, "strategy": Corrected(), "engine": Local(on_error="skip")}
     valuation = value(EIGHT, failing, budget=33, empty=0.0, **call)
-    assert not valuation.corrected
+    assert not valuation.facts.corrected
     assert "Beware: too few random coalitions are evaluated to estimate the error" in str(valuation)
 
 
@@ -287,8 +289,8 @@ def test_failed_draws_and_noise_of_trainings_widen_the_intervals():
     for members in lost:
         failing.record_failure(members, "no")
     valuation = failing.values()
-    assert valuation.corrected
-    assert len(valuation.failures) == 20
+    assert valuation.facts.corrected
+    assert len(valuation.facts.failures) == 20
     error = valuation.mean - utility.values() - dupre.shapley.chances(8)[0] * utility.empty
     assert np.all(np.abs(error) <= 5 * valuation.std)
     assert valuation.std.mean() > plain.values().std.mean()
@@ -299,13 +301,13 @@ def test_failed_draws_and_noise_of_trainings_widen_the_intervals():
         for members in ours.suggest(k):
             ours.record(members, utility(members) + 0.2 * rng.normal(size=2))
     valuation = ours.values()
-    assert valuation.corrected
+    assert valuation.facts.corrected
     place = [list(utility.table).index(members) for members in first]
     measured = ours.state.variances[place]
     W = exact(dupre.shapley, 8).W[:, place]
     expected = student_factor(47) ** 2 * (W * measured) @ W.T
-    np.testing.assert_allclose(valuation.noise, expected, rtol=1e-9, atol=1e-15)
-    assert np.all(valuation.std**2 >= np.diag(valuation.noise))
+    np.testing.assert_allclose(valuation.uncertainty.noise, expected, rtol=1e-9, atol=1e-15)
+    assert np.all(valuation.std**2 >= np.diag(valuation.uncertainty.noise))
 
 
 @pytest.mark.usefixtures("no_learning")
@@ -313,6 +315,6 @@ def test_a_forecast_of_corrected_values_begins_with_the_present_and_narrows_as_d
     ours = new()
     valuation = evaluate(ours, white(EIGHT), 60)
     frame, m = ours.forecast(30), len(ours.state.beliefs.drawn)
-    np.testing.assert_allclose(frame.iloc[0, 1:], half_widths(valuation.covariance))
+    np.testing.assert_allclose(frame.iloc[0, 1:], half_widths(valuation.uncertainty.total))
     ratio = frame["widest"].iloc[-1] / frame["widest"].iloc[0]
     assert ratio == pytest.approx(np.sqrt(m / (m + 30)), rel=1e-9)

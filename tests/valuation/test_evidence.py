@@ -33,31 +33,31 @@ def six():
 
 def test_every_evaluated_coalition_is_there_with_what_was_predicted_of_it(six):
     owners, game, v = six
-    observed = v.evidence.coalitions.dropna(subset="utility")
+    observed = v.facts.evidence.coalitions.dropna(subset="utility")
     assert sorted(observed["members"]) == sorted(set(game.asked))
     assert observed["utility"].tolist() == [game.of(members) for members in observed["members"]]
     errors = observed["utility"] - observed["predicted"]  # those the diagnostics speak of
-    assert np.sqrt(np.mean(errors**2)) == pytest.approx(v.diagnostics.error, rel=1e-9)
-    found = v.evidence.coalitions
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(v.facts.diagnostics.error, rel=1e-9)
+    found = v.facts.evidence.coalitions
     rows = np.array([from_names(members, owners.names) for members in found.members])
     assert (found["size"] == rows.sum(axis=1)).all()
     assert (found["rows"] == rows @ owners.rows).all()
 
     _, _, v = value_saturating(budget=30, strategy=Active(check=6))
-    observed = v.evidence.coalitions.dropna(subset="utility")
+    observed = v.facts.evidence.coalitions.dropna(subset="utility")
     squares = (observed["utility"] - observed["predicted"]) ** 2
-    shown = len(observed) - v.check.held_out
-    expected = shown * v.diagnostics.error**2 + 6 * v.check.error**2
-    assert (len(observed), v.check.held_out) == (30, 6)
+    shown = len(observed) - v.facts.check.held_out
+    expected = shown * v.facts.diagnostics.error**2 + 6 * v.facts.check.error**2
+    assert (len(observed), v.facts.check.held_out) == (30, 6)
     assert squares.sum() == pytest.approx(expected, rel=1e-9)
 
 
 def test_of_many_coalitions_some_of_every_size_are_shown_and_of_an_exact_valuation_none():
     _, _, v = value_saturating(n=3, budget=7)
-    assert len(v.evidence.coalitions) == 7
-    assert v.evidence.coalitions[["predicted", "std"]].isna().all(axis=None)
+    assert len(v.facts.evidence.coalitions) == 7
+    assert v.facts.evidence.coalitions[["predicted", "std"]].isna().all(axis=None)
     _, _, v = value_saturating(n=11, budget=30)
-    others = v.evidence.coalitions[v.evidence.coalitions["utility"].isna()]
+    others = v.facts.evidence.coalitions[v.facts.evidence.coalitions["utility"].isna()]
     assert len(others) == MOST_PREDICTED
     assert not others["members"].duplicated().any()
     sizes = others["size"].value_counts()
@@ -68,7 +68,7 @@ def test_of_many_coalitions_some_of_every_size_are_shown_and_of_an_exact_valuati
 def test_distances_are_sliced_wasserstein_distances():
     owners = make_owners(4, rows=50)
     v = value(owners, LoggedGame(owners, saturating), budget=8)
-    d = v.evidence.distances
+    d = v.facts.evidence.distances
     assert np.allclose(d, d.T)
     assert not np.diag(d).any()
     # Both blocks are scaled to unit total variance and weigh alike, as in the sketch.

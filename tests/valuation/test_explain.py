@@ -11,6 +11,7 @@ from dupre.report.page import page
 from dupre.report.summary import FEW, MOST, OPEN, answer, by_size, harm_by_size
 from dupre.valuation import explain
 from owners_and_games import LoggedGame, make_owners, shuffled_digits, smooth, value
+from reporting import change
 
 FIVE = make_owners(5)
 
@@ -34,13 +35,13 @@ def test_contributions_by_size_average_all_groups_and_add_up_to_the_value():
     assert others.tolist() == [0, 1, 2, 3, 4]
     np.testing.assert_allclose(numbers[:, :, 0], brute_force(game), atol=1e-12)
     np.testing.assert_allclose(numbers[:, :, 0].mean(axis=1), found.mean)
-    assert (found.contributions["low"] == found.contributions["high"]).all()
+    assert (found.facts.contributions["low"] == found.facts.contributions["high"]).all()
     part = value(FIVE, game, budget=18)
-    inside = part.contributions["low"].to_numpy() <= brute_force(game).ravel()
-    inside &= brute_force(game).ravel() <= part.contributions["high"].to_numpy()
+    inside = part.facts.contributions["low"].to_numpy() <= brute_force(game).ravel()
+    inside &= brute_force(game).ravel() <= part.facts.contributions["high"].to_numpy()
     assert inside.mean() > 0.85
     again = dupre.Valuation.from_json(part.to_json())
-    assert again.contributions.equals(part.contributions)
+    assert again.facts.contributions.equals(part.facts.contributions)
 
 
 def test_sizes_below_all_that_was_evaluated_are_left_out_and_harm_no_one():
@@ -94,12 +95,12 @@ def test_harm_is_said_only_of_who_harms_most_sizes():
     assert any("harm the model" in sentence for sentence in answer(harms))
     assert not any("harm the model" in sentence for sentence in answer(once))
     assert "though not in groups of most sizes" in page([once])
-    doubt = harms.contributions.assign(high=1.0)
-    doubted = replace(harms, contributions=doubt)
+    doubt = harms.facts.contributions.assign(high=1.0)
+    doubted = change(harms, contributions=doubt)
     assert harm_by_size(doubted)[0] == OPEN
     assert not any("harm the model" in sentence for sentence in answer(doubted))
     assert f"on average, {OPEN}" in page([doubted])
-    assert harm_by_size(replace(harms, contributions=doubt[:0])) == [""] * 5
+    assert harm_by_size(change(harms, contributions=doubt[:0])) == [""] * 5
     assert "wrong labels" not in page([harms])
     assert "to 4 others" in page([harms])
 
@@ -147,7 +148,7 @@ def test_contributions_of_many_owners_are_known_for_twelve_sizes():
     assert np.corrcoef(numbers[:, 6, 0], truth[:, others[6]])[0, 1] > 0.99
     assert f"to {n - 1} others" in page([found])
     again = dupre.Valuation.from_json(found.to_json())
-    assert again.contributions.equals(found.contributions)
+    assert again.facts.contributions.equals(found.facts.contributions)
 
 
 def test_contributions_are_exact_if_all_is_evaluated_or_have_intervals_for_the_choice_of_groups():

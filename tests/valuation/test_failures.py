@@ -71,7 +71,7 @@ def test_a_failed_evaluation_is_named_and_the_others_are_kept(name, at):
     assert error.members not in utility.asked
     assert len(utility.asked) == at
     assert error.valuer.evaluations == {m: utility.of(m) for m in utility.asked}
-    assert value(FIVE, utility, budget=16, known=error.valuer.trainings).evaluated == 16
+    assert value(FIVE, utility, budget=16, known=error.valuer.trainings).facts.evaluated == 16
     assert len(utility.asked) == len(set(utility.asked)) == 16
 
 
@@ -83,14 +83,16 @@ def test_with_everything_else_known_a_skipped_coalition_ends_the_run(broken):
         return float("nan") if members == broken else utility(members)
 
     valuation = value(FOUR, failing, budget=100, engine=SKIP)
-    assert valuation.stopped == "nothing is left to evaluate"
-    assert (valuation.evaluated, list(valuation.failures)) == (15, [broken])
+    assert valuation.facts.stopped == "nothing is left to evaluate"
+    assert (valuation.facts.evaluated, list(valuation.facts.failures)) == (15, [broken])
     assert np.all(valuation.std > 0)
     assert np.all(np.abs(valuation.mean - utility.values()) < 3 * valuation.std)
     # A predicted utility of all owners is marked.
-    assert valuation.grand_predicted == (broken == FOUR.names)
-    assert ("u(all owners) ≈" in str(valuation)) == valuation.grand_predicted
-    assert valuation.mean.sum() == pytest.approx(valuation.grand - valuation.empty, abs=1e-9)
+    assert valuation.facts.grand_predicted == (broken == FOUR.names)
+    assert ("u(all owners) ≈" in str(valuation)) == valuation.facts.grand_predicted
+    assert valuation.mean.sum() == pytest.approx(
+        valuation.facts.grand - valuation.facts.empty, abs=1e-9
+    )
 
 
 def test_a_failed_repeat_fails_its_coalition_and_all_failures_the_run(tmp_path):
@@ -102,8 +104,8 @@ def test_a_failed_repeat_fails_its_coalition_and_all_failures_the_run(tmp_path):
 
     utility = Broken(additive(FOUR), 0.1)
     valuation = value(FOUR, utility, budget=15, repeats=3, engine=SKIP)
-    assert valuation.failures == {FOUR.names[:2]: "ValueError: diverged"}
-    assert valuation.evaluated == 15
+    assert valuation.facts.failures == {FOUR.names[:2]: "ValueError: diverged"}
+    assert valuation.facts.evaluated == 15
     with pytest.raises(EvaluationError, match=r"\{owner00, owner01\} failed: .*diverged") as caught:
         value(FOUR, utility, budget=15, repeats=3)
     assert FOUR.names[:2] not in caught.value.valuer.evaluations
@@ -239,7 +241,7 @@ def test_warnings_are_summarised_with_their_coalitions_failed_ones_too_and_none_
     named = sorted(set(utility.asked))
     assert len(named) == 12
     for valuation in (first, again):
-        found = {message: sorted(where) for message, where in valuation.warnings.items()}
+        found = {message: sorted(where) for message, where in valuation.facts.warnings.items()}
         assert found == {
             "RuntimeWarning: did not converge": named,
             "UserWarning: too few rows": [members for members in named if len(members) == 1],
@@ -247,12 +249,12 @@ def test_warnings_are_summarised_with_their_coalitions_failed_ones_too_and_none_
         assert next(iter(found)).startswith("RuntimeWarning"), "the most frequent first"
         words = r"Warning in 12 of 12 evaluations \(\{.*\} and 9 more\): RuntimeWarning: did not co"
         assert re.search(words, str(valuation))
-    assert max(map(len, repeated.warnings.values())) <= repeated.evaluated
+    assert max(map(len, repeated.facts.warnings.values())) <= repeated.facts.evaluated
 
     def utility(members):
         warnings.warn("overflow", RuntimeWarning, stacklevel=1)
         return float("nan") if len(members) == 1 else float(len(members))
 
     valuation = value(FOUR, utility, budget=15, engine=SKIP)
-    assert len(valuation.failures) == 4
-    assert len(valuation.warnings["RuntimeWarning: overflow"]) == 15
+    assert len(valuation.facts.failures) == 4
+    assert len(valuation.facts.warnings["RuntimeWarning: overflow"]) == 15

@@ -32,9 +32,12 @@ SKIP = Local(on_error="skip")
 def assert_same(first, second):
     """The same result: values, what is told besides them, and their text."""
     assert_same_values(first, second)
-    pd.testing.assert_frame_equal(first.forecast, second.forecast, check_exact=True)
-    pd.testing.assert_frame_equal(first.rounds, second.rounds, check_exact=True)
-    assert (first.evaluated, first.failures) == (second.evaluated, second.failures)
+    pd.testing.assert_frame_equal(first.facts.forecast, second.facts.forecast, check_exact=True)
+    pd.testing.assert_frame_equal(first.facts.rounds, second.facts.rounds, check_exact=True)
+    assert (first.facts.evaluated, first.facts.failures) == (
+        second.facts.evaluated,
+        second.facts.failures,
+    )
     assert str(first) == str(second)
 
 
@@ -87,7 +90,7 @@ def test_an_interrupted_run_that_is_resumed_gives_the_same_result(store, way):
         value(owners, utility, progress=interrupt, **call)
     assert len(dupre.read_evaluations(store)) == budget - 3
     resumed = value(owners, utility, **call)
-    assert resumed.found == budget - 3
+    assert resumed.facts.found == budget - 3
     assert len(utility.asked) == len(set(utility.asked)) == budget
     assert_same(resumed, value(owners, smooth(owners), budget=budget, **options))
 
@@ -106,7 +109,7 @@ def test_ask_and_tell_in_any_order_with_looks_in_between_equals_the_one_call(way
         for members in reversed(batch):
             ours.record(members[::-1], utility.of(members))
     assert_same_values(ours.values(), at_once)
-    assert ours.check() == at_once.check
+    assert ours.check() == at_once.facts.check
     other = owners_and_games.record(new(), dict(reversed(ours.evaluations.items())))
     assert_same_values(other.values(), at_once)
     batch = ours.suggest(6)
@@ -122,10 +125,10 @@ def test_a_larger_budget_evaluates_only_what_is_missing_and_a_smaller_one_nothin
     utility = smooth(FIVE)
     for budget in budgets:
         valuation = value(FIVE, utility, budget=budget, store=store)
-        assert valuation.evaluated == budget
+        assert valuation.facts.evaluated == budget
         assert len(utility.asked) == len(set(utility.asked)) == budget
     fewer = value(FIVE, utility, budget=4, store=store)
-    assert len(utility.asked) == fewer.evaluated == budgets[-1]
+    assert len(utility.asked) == fewer.facts.evaluated == budgets[-1]
     np.testing.assert_array_equal(valuation.mean, fewer.mean)
 
 
@@ -140,7 +143,7 @@ def test_the_store_of_another_run_is_knowledge(store, other):
     valuation = value(FIVE, second, budget=22, store=store, **other)
     assert not set(first.asked) & set(second.asked)
     assert len(second.asked) == 9
-    assert valuation.evaluated == 22
+    assert valuation.facts.evaluated == 22
     known = {members: first.of(members) for members in first.asked}
     assert_same(valuation, value(FIVE, smooth(FIVE), budget=22, known=known, **other))
 
@@ -149,7 +152,10 @@ def test_two_runs_in_turn_on_one_store_do_not_disturb_each_other(store):
     utility = smooth(FIVE)
     for budget in (12, 18):
         for seed in (0, 1):
-            assert value(FIVE, utility, budget=budget, seed=seed, store=store).evaluated == budget
+            assert (
+                value(FIVE, utility, budget=budget, seed=seed, store=store).facts.evaluated
+                == budget
+            )
             assert len(utility.asked) == budget
 
 
@@ -195,7 +201,7 @@ def test_every_coalition_is_trained_as_often_as_asked_each_time_with_another_see
     utility = Noisy(additive(FOUR), 0.1)
     valuation = value(FOUR, utility, budget=9, repeats=repeats)
     assert len(utility.asked) == len(set(utility.asked)) == 9 * repeats
-    assert valuation.evaluated == 9
+    assert valuation.facts.evaluated == 9
     frame = valuation.evaluations
     assert frame.groupby("coalition")["repeat"].apply(sorted).tolist() == [list(range(repeats))] * 9
     assert frame["seed"].nunique() == 9 * repeats
@@ -210,9 +216,12 @@ def test_intervals_of_noisy_and_partly_evaluated_games_hold_the_truth():
         valuation = value(FIVE, utility, budget=15, repeats=2)
         inside.append(holds(valuation, utility.game.values()))
         # Noise and what is not evaluated are told apart.
-        assert np.linalg.eigvalsh(valuation.covariance - valuation.noise).min() > -1e-10
-        assert np.all(np.diag(valuation.noise) > 0)
-        part = 100 * np.trace(valuation.noise) / np.trace(valuation.covariance)
+        assert (
+            np.linalg.eigvalsh(valuation.uncertainty.total - valuation.uncertainty.noise).min()
+            > -1e-10
+        )
+        assert np.all(np.diag(valuation.uncertainty.noise) > 0)
+        part = 100 * np.trace(valuation.uncertainty.noise) / np.trace(valuation.uncertainty.total)
         assert f"{part:.0f} % is noise of trainings" in str(valuation)
     assert np.mean(inside) >= owners_and_games.least_share(8)
 
@@ -229,8 +238,8 @@ def test_raised_repeats_reuse_the_trainings_there_are_and_have_rounds_of_their_o
     ours, store = utility(FIVE), tmp_path / "five.sqlite"
     for repeats in (1, 2, 4):
         found = value(FIVE, ours, budget=14, repeats=repeats, store=store)
-        assert found.evaluated == 14
-        assert found.rounds["widest"].iloc[-1] == half_widths(found.covariance).max()
+        assert found.facts.evaluated == 14
+        assert found.facts.rounds["widest"].iloc[-1] == half_widths(found.uncertainty.total).max()
     assert len(ours.asked) == len(set(ours.asked))
 
 
@@ -270,11 +279,11 @@ def test_failures_and_warnings_finish_in_any_order_too():
         return float("nan") if len(members) == 2 else len(members) ** 0.5
 
     in_order = value(FOUR, utility, budget=13, engine=SKIP)
-    assert in_order.failures
+    assert in_order.facts.failures
     for seed in range(2):
         found = value(FOUR, utility, budget=13, engine=Shuffled(seed, "skip"))
         assert_same(in_order, found)
-        assert found.warnings == in_order.warnings
+        assert found.facts.warnings == in_order.facts.warnings
         assert found.evaluations["coalition"].tolist() == in_order.evaluations["coalition"].tolist()
     engine = Shuffled(0)  # a larger batch keeps more workers busy
     value(FIVE, smooth(FIVE), budget=27, strategy=Active(batch=8), engine=engine)
@@ -304,9 +313,9 @@ def test_what_is_known_besides_the_store_is_counted_once(tmp_path, at):
     utility = smooth(SIX)
     known = stopped.value.valuer.trainings
     found = value(SIX, utility, known=known, progress=lambda p: looks.append(p.evaluated), **call)
-    assert found.found == looks[0] == len(known) == at
+    assert found.facts.found == looks[0] == len(known) == at
     assert looks == sorted(looks)
-    assert looks[-1] == found.evaluated == FIRST + 20
+    assert looks[-1] == found.facts.evaluated == FIRST + 20
     assert len(utility.asked) == FIRST + 20 - at
 
 
@@ -333,8 +342,8 @@ def test_a_failure_says_how_much_is_kept():
 def test_every_budget_is_spent_to_the_last_training_and_not_exceeded(budget):
     utility = smooth(SIX)
     valuation = value(SIX, utility, budget=budget)
-    assert valuation.evaluated == len(set(utility.asked)) == len(utility.asked) == budget
-    assert valuation.rounds["evaluated"].iloc[-1] == budget
+    assert valuation.facts.evaluated == len(set(utility.asked)) == len(utility.asked) == budget
+    assert valuation.facts.rounds["evaluated"].iloc[-1] == budget
     assert_same(valuation, value(SIX, smooth(SIX), budget=budget, engine=Shuffled(budget)))
 
 
@@ -344,14 +353,14 @@ def test_second_trainings_follow_the_first_design_and_then_every_batch():
     again = [i for i, (_, repeat) in enumerate(utility.asked) if repeat]
     assert again[:6] == list(range(first, first + 6))  # before anything is predicted
     assert 6 + 56 <= again[6] < len(utility.asked) - 10  # after 56 coalitions, and not at the end
-    assert valuation.training_noise.further == len(again) == 80 // 8
+    assert valuation.facts.training_noise.further == len(again) == 80 // 8
 
 
 # Stop rules.
 
 
 RULES = {
-    "within": (within(0.08), 30, lambda v: np.all(half_widths(v.covariance) <= 0.08)),
+    "within": (within(0.08), 30, lambda v: np.all(half_widths(v.uncertainty.total) <= 0.08)),
     "loosely within": (within(0.1, level=0.6), None, lambda v: True),
     "settled": (
         settled("owner00", "owner04"),
@@ -359,7 +368,7 @@ RULES = {
         lambda v: abs(v.probability_greater().loc["owner00", "owner04"] - 0.5) >= 0.45,
     ),
     "ranking": (ranking_settled(level=0.6), 31, lambda v: True),
-    "evaluated": (evaluated(13), None, lambda v: v.evaluated >= 13),
+    "evaluated": (evaluated(13), None, lambda v: v.facts.evaluated >= 13),
 }
 """A rule, a budget, and what holds when the rule has stopped the run."""
 
@@ -369,17 +378,19 @@ def test_a_rule_stops_the_run_and_the_result_says_which(name):
     rule, budget, holds = RULES[name]
     utility = smooth(FIVE)
     valuation = value(FIVE, utility, budget=budget, stop=rule)
-    assert valuation.stopped == rule.text
+    assert valuation.facts.stopped == rule.text
     assert f"Stopped: {rule.text}." in str(valuation)
     assert holds(valuation)
-    assert 11 <= valuation.evaluated == len(utility.asked) < 30
+    assert 11 <= valuation.facts.evaluated == len(utility.asked) < 30
 
 
 @pytest.mark.parametrize("check", [0, 5])
 def test_rules_about_values_wait_for_the_first_design(check):
     options = {"stop": within(1e6), "strategy": Active(check=check)}
     found = value(FIVE, smooth(FIVE), budget=30, **options)
-    assert found.evaluated == 11 + check + 5  # single owners and all but one show nothing between
+    assert (
+        found.facts.evaluated == 11 + check + 5
+    )  # single owners and all but one show nothing between
 
 
 def test_rules_are_combined_and_hold_for_what_is_stored(store):
@@ -392,25 +403,29 @@ def test_rules_are_combined_and_hold_for_what_is_stored(store):
         (loose & many, f"{loose.text} and {many.text}"),
     ):
         valuation = value(FIVE, smooth(FIVE), budget=20, stop=rule)
-        assert valuation.stopped == reason
-        assert valuation.evaluated == 16 if reason == loose.text else valuation.evaluated >= 18
+        assert valuation.facts.stopped == reason
+        assert (
+            valuation.facts.evaluated == 16
+            if reason == loose.text
+            else valuation.facts.evaluated >= 18
+        )
     utility = smooth(FIVE)
     value(FIVE, utility, budget=16, store=store)
     for rule in (wall_time(1e-9), evaluated(16), within(10)):
         valuation = value(FIVE, utility, budget=30, stop=rule, store=store)
-        assert (valuation.stopped, valuation.evaluated) == (rule.text, 16)
+        assert (valuation.facts.stopped, valuation.facts.evaluated) == (rule.text, 16)
     assert len(utility.asked) == 16
     valuation = value(FIVE, smooth(FIVE), budget=30, stop=wall_time(1e-9))
-    assert valuation.stopped == "1e-09 seconds have passed"
-    assert valuation.evaluated == 1  # what has begun is finished
+    assert valuation.facts.stopped == "1e-09 seconds have passed"
+    assert valuation.facts.evaluated == 1  # what has begun is finished
     assert "first guess" in str(valuation)
     for rule in (evaluated(3), evaluated(3) & wall_time(1e-9)):
         whole = value(FIVE, smooth(FIVE), budget=30, stop=rule)
-        assert whole.evaluated == 11  # a number of evaluations never ends a batch
-        assert whole.stopped.startswith("at least 3 coalitions are evaluated")
+        assert whole.facts.evaluated == 11  # a number of evaluations never ends a batch
+        assert whole.facts.stopped.startswith("at least 3 coalitions are evaluated")
     either = value(FIVE, smooth(FIVE), budget=30, stop=wall_time(1e-9) | within(1e-9))
     both = value(FIVE, smooth(FIVE), budget=30, stop=wall_time(1e-9) & wall_time(2e-9))
-    assert (either.evaluated, both.evaluated) == (1, 1)
+    assert (either.facts.evaluated, both.facts.evaluated) == (1, 1)
     with pytest.raises(dupre.InputError, match="seconds must be positive"):
         replace(evaluated(3), seconds=-1.0)
 
@@ -418,12 +433,12 @@ def test_rules_are_combined_and_hold_for_what_is_stored(store):
 def test_the_run_ends_where_nothing_is_left_to_gain_for_the_focus():
     pair, utility = ("owner01", "owner03"), white(FIVE)
     valuation = value(FIVE, utility, budget=30, strategy=Active(focus=pair))
-    assert valuation.stopped == "nothing is left to gain"
+    assert valuation.facts.stopped == "nothing is left to gain"
     skipped = set(utility.table) - set(utility.asked)
     assert skipped
     assert all(len(set(pair) & set(members)) != 1 for members in skipped)
     i, j = map(FIVE.names.index, pair)
-    C, truth = valuation.covariance, utility.values()
+    C, truth = valuation.uncertainty.total, utility.values()
     assert C[i, i] + C[j, j] - 2 * C[i, j] == pytest.approx(0, abs=1e-9)
     difference = valuation.mean[i] - valuation.mean[j]
     assert difference == pytest.approx(truth[i] - truth[j], abs=1e-9)
@@ -434,28 +449,30 @@ def test_the_run_ends_where_nothing_is_left_to_gain_for_the_focus():
 
 def test_rounds_say_what_was_known_after_each_batch_and_how_a_check_went(store):
     valuation = value(FIVE, smooth(FIVE), budget=24)
-    rounds = valuation.rounds
+    rounds = valuation.facts.rounds
     assert list(rounds.columns) == ["evaluated", "widest"]
-    assert "widest" in value(FIVE, smooth(FIVE), budget=1).rounds.columns  # though there are none
+    assert (
+        "widest" in value(FIVE, smooth(FIVE), budget=1).facts.rounds.columns
+    )  # though there are none
     assert rounds["evaluated"].tolist() == [11, 16, 21, 24]
     assert np.all(rounds["widest"] > 0)
-    assert rounds["widest"].iloc[-1] == half_widths(valuation.covariance).max()
+    assert rounds["widest"].iloc[-1] == half_widths(valuation.uncertainty.total).max()
     for count, widest in rounds[1:-1].itertuples(index=False):
         stopped = value(FIVE, smooth(FIVE), budget=24, stop=evaluated(count))
-        assert half_widths(stopped.covariance).max() == widest
+        assert half_widths(stopped.uncertainty.total).max() == widest
     options = {"budget": 22, "store": store, "strategy": Active(check=5)}
     valuation, again = (value(FIVE, smooth(FIVE), **options) for _ in range(2))
     columns = ["evaluated", "widest", "error", "by_size", "coverage"]
-    assert list(valuation.rounds.columns) == columns
-    last, check = valuation.rounds.iloc[-1], valuation.check
+    assert list(valuation.facts.rounds.columns) == columns
+    last, check = valuation.facts.rounds.iloc[-1], valuation.facts.check
     assert last.tolist()[2:] == [check.error, check.by_size, check.coverage]
     assert check.held_out == 5
-    assert valuation.rounds["coverage"].between(0, 1).all()
-    pd.testing.assert_frame_equal(valuation.rounds, again.rounds, check_exact=True)
+    assert valuation.facts.rounds["coverage"].between(0, 1).all()
+    pd.testing.assert_frame_equal(valuation.facts.rounds, again.facts.rounds, check_exact=True)
 
 
 def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, monkeypatch):
-    expected = value(FIVE, smooth(FIVE), budget=21).rounds
+    expected = value(FIVE, smooth(FIVE), budget=21).facts.rounds
     save, saved = loop.Loop._save_round, []
 
     def die(self, **how):
@@ -470,30 +487,30 @@ def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, mon
         with pytest.raises(KeyboardInterrupt):
             value(FIVE, smooth(FIVE), **options)
     assert saved[-1] == 16
-    rounds = value(FIVE, smooth(FIVE), **options).rounds
+    rounds = value(FIVE, smooth(FIVE), **options).facts.rounds
     pd.testing.assert_frame_equal(rounds, expected, check_exact=True)
 
 
 def test_the_result_looks_ahead_and_a_guess_says_that_it_is_one():
     valuation = value(FIVE, smooth(FIVE), budget=16)
-    assert valuation.forecast.index.tolist() == list(range(16, 27))
+    assert valuation.facts.forecast.index.tolist() == list(range(16, 27))
     (note,) = [line for line in str(valuation).splitlines() if "10 more" in line]
-    assert f"± {valuation.forecast['widest'].iloc[-1]:.2g}" in note
-    assert valuation.first_left == 0
+    assert f"± {valuation.facts.forecast['widest'].iloc[-1]:.2g}" in note
+    assert valuation.facts.first_left == 0
     assert "first guess" not in str(valuation)
     few = value(FIVE, smooth(FIVE), budget=6)
-    assert 5 <= few.first_left <= 10
-    line = f"{few.first_left} of the 11 most important coalitions are not evaluated"
+    assert 5 <= few.facts.first_left <= 10
+    line = f"{few.facts.first_left} of the 11 most important coalitions are not evaluated"
     assert line in str(few)
 
 
 def test_a_predictable_game_passes_its_check_and_another_is_valued_without_the_predictor():
     for seed in range(2):
         valuation = value(SIX, additive(SIX, seed), budget=36, strategy=Active(check=8))
-        assert valuation.check.held_out == 8
-        assert valuation.check.r2 > 0.9
-        assert not valuation.check.failed
-        assert not valuation.sampled
+        assert valuation.facts.check.held_out == 8
+        assert valuation.facts.check.r2 > 0.9
+        assert not valuation.facts.check.failed
+        assert not valuation.facts.sampled
         assert "Predictor on 8 check coalitions" in str(valuation)
         assert "Beware" not in str(valuation) or "score worse" in str(valuation)
 
@@ -503,10 +520,10 @@ def test_a_predictable_game_passes_its_check_and_another_is_valued_without_the_p
             warnings.simplefilter("always")
             options = {"budget": 33, "seed": seed, "strategy": Active(check=12)}
             valuation = value(SIX, white(SIX, seed), **options)
-        assert valuation.sampled == valuation.check.failed == bool(raised)
+        assert valuation.facts.sampled == valuation.facts.check.failed == bool(raised)
         beware = "Beware: on check coalitions the predictor is not clearly better" in str(valuation)
-        assert beware == valuation.sampled
-        failed += valuation.sampled
+        assert beware == valuation.facts.sampled
+        failed += valuation.facts.sampled
     assert failed >= 3
 
 
@@ -533,7 +550,7 @@ def test_a_callback_sees_every_evaluation_what_was_stored_and_failures(store):
         assert progress.widest is None or progress.evaluated >= 11
         assert progress.widest is not None or progress.evaluated <= 11
     assert (seen[-1].evaluated, seen[-1].remaining) == (18, 0)
-    assert seen[-1].widest == half_widths(valuation.covariance).max()
+    assert seen[-1].widest == half_widths(valuation.uncertainty.total).max()
     # Watching does not change the result.
     assert_same(valuation, value(FIVE, smooth(FIVE), budget=18))
 
@@ -561,6 +578,6 @@ def test_stored_coalitions_that_lack_repeats_are_told(store):
     utility = smooth(FIVE)
     value(FIVE, utility, budget=20, store=store)
     found = value(FIVE, utility, budget=12, repeats=2, store=store)
-    assert found.evaluated == 12
+    assert found.facts.evaluated == 12
     assert "Beware: not used: 8 stored coalitions with fewer than 2 trainings" in str(found)
     assert "not used" not in str(value(FIVE, utility, budget=31, repeats=2, store=store))

@@ -10,8 +10,8 @@ from dupre import estimators
 from dupre.game import coalitions
 from dupre.game.coalitions import to_names
 from dupre.game.estimators import Sample, permutation, regression, stratified_svarm, svarm
+from dupre.predictor.calibration import PredictorCheck
 from dupre.result.covariances import half_widths
-from dupre.result.records import PredictorCheck
 from dupre.valuation.question import ask
 from dupre.valuation.stopping import within
 from dupre.valuation.strategies import Active, Drawn
@@ -86,9 +86,9 @@ def test_drawn_coalitions_are_evaluated_in_the_order_of_the_estimator(estimator,
     valuation = value(MANY, utility, budget=budget, **options)
     members = weights_of(ours).members[:budget]
     assert utility.asked == [to_names(row, MANY.names) for row in members]
-    assert valuation.evaluated == budget
-    assert valuation.counting == ours.question.counting > budget
-    assert valuation.diagnostics is not None
+    assert valuation.facts.evaluated == budget
+    assert valuation.facts.counting == ours.question.counting > budget
+    assert valuation.facts.diagnostics is not None
 
 
 ALL = [(permutation, Drawn()), (permutation, Active()), (regression, Active())]
@@ -102,30 +102,30 @@ def test_nothing_is_predicted_once_all_sampled_coalitions_are_evaluated(estimato
     options = {"estimator": Sample(estimator, 57), "strategy": strategy}
     valuation, ours = value(SIX, utility, budget=57, **options), new(utility, **options)
     np.testing.assert_allclose(valuation.mean, by_hand(ours, utility), atol=1e-12)
-    assert valuation.diagnostics is None
-    assert not valuation.prediction_std.any()
+    assert valuation.facts.diagnostics is None
+    assert not valuation.uncertainty.std("prediction").any()
     assert (
         len(utility.asked)
         == len(set(utility.asked))
-        == valuation.counting
+        == valuation.facts.counting
         == ours.question.counting
     )
     weights = weights_of(ours)
     sampling = weights.sampling_covariance(utility.game(weights.members), utility.empty)
     assert sampling.any()
-    np.testing.assert_allclose(valuation.sampling, sampling, atol=1e-12)
-    np.testing.assert_allclose(valuation.covariance, sampling, atol=1e-12)
+    np.testing.assert_allclose(valuation.uncertainty.sampling, sampling, atol=1e-12)
+    np.testing.assert_allclose(valuation.uncertainty.total, sampling, atol=1e-12)
     assert not valuation.exact
     assert "all of them evaluated" in str(valuation)
 
 
 def test_draws_that_agree_are_no_proof_and_a_sample_of_everything_is():
     drawn = value(SIX, len, budget=63, estimator=Sample(estimators.permutation, 60))
-    assert drawn.sampling_std.max() < 1e-12
+    assert drawn.uncertainty.std("sampling").max() < 1e-12
     assert not drawn.complete
     assert "All draws agree" in str(drawn)
     every = value(SIX, len, budget=63, estimator=Sample(estimators.regression, 1000))
-    assert every.sampling is None
+    assert every.uncertainty.sampling is None
     assert every.complete
 
 
@@ -134,9 +134,9 @@ def test_the_exact_estimator_is_what_few_owners_are_valued_with():
     owners_and_games.assert_same(
         value(SIX, Groups(SIX), budget=20, estimator=estimators.exact), plain
     )
-    assert plain.sampling is None
-    assert not plain.sampling_std.any()
-    np.testing.assert_array_equal(plain.prediction_std, plain.std)
+    assert plain.uncertainty.sampling is None
+    assert not plain.uncertainty.std("sampling").any()
+    np.testing.assert_array_equal(plain.uncertainty.std("prediction"), plain.std)
     assert "sampled coalitions" not in str(plain)
 
 
@@ -153,14 +153,17 @@ def seeds():
 
 def test_the_variance_is_the_bound_of_remark_1(seeds):
     for _, valuation in seeds[1]:
-        predicted, sampled = valuation.prediction_std, valuation.sampling_std
+        predicted, sampled = (
+            valuation.uncertainty.std("prediction"),
+            valuation.uncertainty.std("sampling"),
+        )
         assert predicted.min() > 0
         assert sampled.min() > 0
         bound = predicted**2 + sampled**2 + 2 * predicted * sampled
-        np.testing.assert_allclose(np.diag(valuation.covariance), bound, rtol=1e-12)
+        np.testing.assert_allclose(np.diag(valuation.uncertainty.total), bound, rtol=1e-12)
         np.testing.assert_allclose(valuation.std, predicted + sampled, rtol=1e-12)
-        np.testing.assert_allclose(sampled**2, np.diag(valuation.sampling), rtol=1e-12)
-        for matrix in (valuation.covariance, valuation.sampling):
+        np.testing.assert_allclose(sampled**2, np.diag(valuation.uncertainty.sampling), rtol=1e-12)
+        for matrix in (valuation.uncertainty.total, valuation.uncertainty.sampling):
             np.testing.assert_allclose(matrix, matrix.T, atol=0, rtol=1e-12)
             eigenvalues = np.linalg.eigvalsh(matrix)
             assert eigenvalues[0] > -1e-10 * eigenvalues[-1]
@@ -169,18 +172,18 @@ def test_the_variance_is_the_bound_of_remark_1(seeds):
     known = ours.state
     posterior = known.beliefs.averaged
     assert known.beliefs.predictor.outlier_variance == 0
-    own = np.diag(posterior.functional_covariance()) * valuation.diagnostics.widening**2
-    np.testing.assert_allclose(valuation.prediction_std**2, own, rtol=1e-9)
+    own = np.diag(posterior.functional_covariance()) * valuation.facts.diagnostics.widening**2
+    np.testing.assert_allclose(valuation.uncertainty.std("prediction") ** 2, own, rtol=1e-9)
     utilities = known.utilities.copy()
     utilities[known.unknown] = posterior.mean
     sampling = weights_of(ours).sampling_covariance(utilities, ours.empty)
-    np.testing.assert_allclose(valuation.sampling, sampling, rtol=1e-9)
+    np.testing.assert_allclose(valuation.uncertainty.sampling, sampling, rtol=1e-9)
 
     frame, text = valuation.to_frame(), str(valuation)
     np.testing.assert_allclose(frame["std"], frame["prediction_std"] + frame["sampling_std"])
     assert f"sums over {ours.question.counting} sampled coalitions:" in text
-    assert f"up to {valuation.sampling_std.max():.2g} is due to their choice" in text
-    assert f"up to {valuation.prediction_std.max():.2g} to predictions" in text
+    assert f"up to {valuation.uncertainty.std('sampling').max():.2g} is due to their choice" in text
+    assert f"up to {valuation.uncertainty.std('prediction').max():.2g} to predictions" in text
     assert "43 of 2,097,151 possible coalitions evaluated" in text
 
 
@@ -233,7 +236,7 @@ def test_the_same_call_values_any_number_of_owners(n):
     assert np.all(valuation.std < np.ptp(utility.values())) or n == 2
     assert len(valuation.to_frame()) == n
     assert owners.names[-1] in str(valuation)
-    assert not valuation.grand_predicted
+    assert not valuation.facts.grand_predicted
 
 
 def test_all_coalitions_count_up_to_16_owners_and_above_they_are_never_listed(monkeypatch):
@@ -249,7 +252,7 @@ def test_all_coalitions_count_up_to_16_owners_and_above_they_are_never_listed(mo
     utility = Groups(make_owners(17))
     monkeypatch.setattr(coalitions, "all_coalitions", refuse)
     monkeypatch.setattr(estimators, "all_coalitions", refuse)
-    assert evaluate(new(utility), utility, 37).evaluated == 37
+    assert evaluate(new(utility), utility, 37).facts.evaluated == 37
 
 
 OTHERS = [(20, dupre.banzhaf), (70, dupre.beta_shapley(4, 1)), (70, dupre.leave_one_out)]
@@ -264,7 +267,7 @@ def test_other_semivalues_of_many_owners(n, semivalue):
     assert np.all(valuation.std < 3 * np.ptp(truth))
     if semivalue is dupre.leave_one_out:
         assert valuation.exact
-        assert valuation.evaluated == valuation.counting == n + 1
+        assert valuation.facts.evaluated == valuation.facts.counting == n + 1
         sample = Sample(permutation, 1_000)  # of which some owners were never drawn
         ours = new(utility, semivalue=semivalue, estimator=sample)
         assert ours.question.counting == ours.left
@@ -288,9 +291,12 @@ def test_coalitions_that_were_not_sampled_are_learned_from_and_listed_or_failed(
     besides = {members: utility.of(members) for members in others(ours, 30)}
     valuation = record(ours, besides).interim_values()
     assert besides.items() <= ours.evaluations.items()
-    assert valuation.evaluated == ours.evaluated == 73
+    assert valuation.facts.evaluated == ours.evaluated == 73
     assert ours.left == ours.question.counting - 43
-    assert valuation.prediction_std.mean() < 0.9 * without.prediction_std.mean()
+    assert (
+        valuation.uncertainty.std("prediction").mean()
+        < 0.9 * without.uncertainty.std("prediction").mean()
+    )
     assert not set(ours.suggest(20)) & set(besides)
     ours, failed = record(new(utility), numbers), next(iter(besides))
     ours.record_failure(failed, "no")  # it is listed and changes no value
@@ -316,7 +322,7 @@ def test_the_order_in_which_they_are_recorded_does_not_matter(known, repeats):
     tolerance = 0 if repeats == 1 else 1e-9
     np.testing.assert_allclose(one.mean, two.mean, rtol=tolerance, atol=tolerance)
     close = {"rtol": tolerance, "atol": 1e-6 * tolerance}
-    np.testing.assert_allclose(one.covariance, two.covariance, **close)
+    np.testing.assert_allclose(one.uncertainty.total, two.uncertainty.total, **close)
 
 
 def test_one_coalition_that_was_not_sampled_is_enough_for_a_first_guess():
@@ -324,8 +330,8 @@ def test_one_coalition_that_was_not_sampled_is_enough_for_a_first_guess():
     ours.record(others(ours, 1)[0], 0.5)
     valuation = ours.interim_values()
     assert np.isfinite(valuation.mean).all()
-    assert valuation.grand_predicted
-    assert valuation.evaluated == 1
+    assert valuation.facts.grand_predicted
+    assert valuation.facts.evaluated == 1
     assert valuation.std.min() > 0
 
 
@@ -336,28 +342,28 @@ def test_one_coalition_that_was_not_sampled_is_enough_for_a_first_guess():
 def test_a_stop_rule_looks_at_both_parts_of_the_uncertainty(strategy):
     utility, sample = Groups(MANY), Sample(regression, 130)
     everything = value(MANY, utility, budget=10**9, estimator=sample)
-    limit = half_widths(everything.sampling).max()
+    limit = half_widths(everything.uncertainty.sampling).max()
     # A budget beyond the sample ends where the sample ends.
-    assert everything.evaluated == everything.counting == len(utility.asked) <= 130
-    assert everything.stopped == "all sampled coalitions are evaluated"
+    assert everything.facts.evaluated == everything.facts.counting == len(utility.asked) <= 130
+    assert everything.facts.stopped == "all sampled coalitions are evaluated"
     options = {"estimator": sample, "strategy": strategy}
     valuation = value(MANY, utility, stop=within(3 * limit), **options)
-    assert half_widths(valuation.covariance).max() <= 3 * limit
-    assert 43 <= valuation.evaluated < valuation.counting
-    assert "within" in valuation.stopped
+    assert half_widths(valuation.uncertainty.total).max() <= 3 * limit
+    assert 43 <= valuation.facts.evaluated < valuation.facts.counting
+    assert "within" in valuation.facts.stopped
     # A rule that sampling forbids is never met.
     options["strategy"] = type(strategy)(batch=130)
     valuation = value(MANY, utility, stop=within(limit / 2), **options)
-    assert valuation.stopped == "all sampled coalitions are evaluated"
+    assert valuation.facts.stopped == "all sampled coalitions are evaluated"
 
 
 @pytest.mark.parametrize("kind", [Active, Drawn])
 def test_a_check_of_sampled_coalitions_tests_the_predictor(kind):
     utility = Groups(MANY)
     valuation = value(MANY, utility, budget=70, estimator=SAMPLE, strategy=kind(check=8))
-    assert valuation.check.held_out == 8
-    assert valuation.check.error < valuation.check.by_size
-    assert not valuation.sampled
+    assert valuation.facts.check.held_out == 8
+    assert valuation.facts.check.error < valuation.facts.check.by_size
+    assert not valuation.facts.sampled
     assert np.all(np.abs(valuation.mean - utility.values()) <= 5 * valuation.std)
 
 
@@ -372,9 +378,12 @@ def test_values_of_many_owners_do_not_rely_on_a_predictor_that_failed(monkeypatc
     first, second, last = (evaluate(ours, utility, budget) for budget in (60, 150, 10**6))
     truth = by_hand(ours, utility)
     for valuation in (first, second):
-        assert valuation.sampled
-        assert np.all(np.abs(valuation.mean - truth) <= 5 * valuation.prediction_std)
-    assert second.prediction_std.mean() < 0.9 * first.prediction_std.mean()
+        assert valuation.facts.sampled
+        assert np.all(np.abs(valuation.mean - truth) <= 5 * valuation.uncertainty.std("prediction"))
+    assert (
+        second.uncertainty.std("prediction").mean()
+        < 0.9 * first.uncertainty.std("prediction").mean()
+    )
     np.testing.assert_allclose(last.mean, truth, atol=1e-12)
 
 
@@ -386,7 +395,7 @@ def test_focus_on_an_owner_of_many_narrows_what_it_serves(focus):
     for served in (None, focus):
         valuation = evaluate(new(utility, strategy=Active(focus=served)), utility, 64)
         assert np.isfinite(valuation.mean).all()
-        variance[served] = combination @ valuation.prediction @ combination
+        variance[served] = combination @ valuation.uncertainty.prediction @ combination
     assert variance[focus] < variance[None]
 
 
@@ -397,11 +406,14 @@ def test_repeats_of_sampled_coalitions_show_the_noise_of_trainings():
         return utility(members) + (0.05 * rng.normal() if members else 0.0)
 
     valuation = value(MANY, noisy, budget=400, repeats=2, estimator=Sample(regression, 130))
-    assert valuation.diagnostics is None
-    assert valuation.noise.any()
-    variance, expected = valuation.prediction_std**2, np.diag(valuation.noise)
+    assert valuation.facts.diagnostics is None
+    assert valuation.uncertainty.noise.any()
+    variance, expected = (
+        valuation.uncertainty.std("prediction") ** 2,
+        np.diag(valuation.uncertainty.noise),
+    )
     np.testing.assert_allclose(variance, expected, rtol=1e-9, atol=1e-15)
-    assert len(utility.asked) == 2 * valuation.counting
+    assert len(utility.asked) == 2 * valuation.facts.counting
 
 
 @pytest.mark.parametrize(("strategy", "evaluated"), [(Active(), 30), (Active(), 60), (Drawn(), 60)])
@@ -411,9 +423,9 @@ def test_a_forecast_of_sampled_values_never_falls_below_the_error_of_sampling(st
     valuation = evaluate(ours, utility, evaluated)
     frame = ours.forecast(25)
     assert list(frame.index) == list(range(evaluated, evaluated + 26))
-    np.testing.assert_allclose(frame.iloc[0, 1:], half_widths(valuation.covariance))
+    np.testing.assert_allclose(frame.iloc[0, 1:], half_widths(valuation.uncertainty.total))
     assert frame["widest"].iloc[-1] < frame["widest"].iloc[0]
-    assert np.all(frame.iloc[-1, 1:] >= half_widths(valuation.sampling))
+    assert np.all(frame.iloc[-1, 1:] >= half_widths(valuation.uncertainty.sampling))
 
 
 def test_a_forecast_to_the_end_is_what_sampling_leaves():
@@ -421,7 +433,7 @@ def test_a_forecast_to_the_end_is_what_sampling_leaves():
     ours = new(utility, estimator=Sample(regression, 130))
     valuation, frame = evaluate(ours, utility, 100), ours.forecast(10**4)
     assert len(frame) == ours.left + 1
-    left = half_widths(valuation.sampling)
+    left = half_widths(valuation.uncertainty.sampling)
     np.testing.assert_allclose(frame.iloc[-1, 1:], left, rtol=1e-3, atol=1e-6)
 
 
@@ -438,7 +450,7 @@ def test_expected_values_of_very_many_owners_are_summed_over_the_sample_itself(m
     monkeypatch.setattr("dupre.valuation.question.SAMPLES_OF_MEANS", 100)
     owners = make_owners(18)
     found = value(owners, LoggedGame(owners, lambda C: np.sqrt(C.sum(axis=1))), budget=40)
-    assert found.counting > 400
+    assert found.facts.counting > 400
     monkeypatch.setattr("dupre.valuation.question.SAMPLES_OF_MEANS", 1_000)
     samples, weights = more(18)
     assert len(weights.weights.members) > samples
@@ -452,9 +464,11 @@ def test_expected_values_are_summed_over_more_samples_than_variances(monkeypatch
     found, fewer = (
         value(owners, utility, budget=45, estimator=e) for e in (None, Sample(regression, 1_024))
     )
-    assert found.counting > 3 * fewer.counting
+    assert found.facts.counting > 3 * fewer.facts.counting
     # Four times the samples halve the error of sampling; predictions stay what they are.
-    ratio = (found.sampling_std / fewer.sampling_std).median()
+    ratio = np.median(found.uncertainty.std("sampling") / fewer.uncertainty.std("sampling"))
     assert 0.3 < ratio < 0.7
-    np.testing.assert_allclose(found.prediction_std, fewer.prediction_std)
-    assert found.values.sum() == pytest.approx(found.grand - found.empty)
+    np.testing.assert_allclose(
+        found.uncertainty.std("prediction"), fewer.uncertainty.std("prediction")
+    )
+    assert found.values.sum() == pytest.approx(found.facts.grand - found.facts.empty)

@@ -73,8 +73,8 @@ def assert_equal_owners(valuation, one="Eve", other="Eve's copy"):
     assert comparison.low == comparison.difference == comparison.high == 0.0
     frame = valuation.to_frame()
     assert frame.loc[one].equals(frame.loc[other])
-    assert np.isfinite(valuation.covariance).all()
-    np.testing.assert_array_equal(valuation.covariance[i], valuation.covariance[j])
+    assert np.isfinite(valuation.uncertainty.total).all()
+    np.testing.assert_array_equal(valuation.uncertainty.total[i], valuation.uncertainty.total[j])
 
 
 # --- coalitions that hold the same rows are one training
@@ -88,13 +88,13 @@ def test_with_a_copy_every_different_coalition_is_trained_once(n, semivalue):
     owners, utility = copy_game(n)
     valuation = value(owners, utility, budget=2**n - 1, semivalue=semivalue)
     different = 3 * 2 ** (n - 2) - 1
-    assert valuation.evaluated == len(valuation.evaluations) == different
-    assert valuation.duplicates.coalitions == 2**n - 1
-    assert valuation.duplicates.different == valuation.counting == different
-    assert valuation.duplicates.saved == 2 ** (n - 2)
+    assert valuation.facts.evaluated == len(valuation.evaluations) == different
+    assert valuation.facts.duplicates.coalitions == 2**n - 1
+    assert valuation.facts.duplicates.different == valuation.facts.counting == different
+    assert valuation.facts.duplicates.saved == 2 ** (n - 2)
     assert valuation.evaluations["seed"].is_unique
     assert valuation.exact
-    assert valuation.stopped == "nothing is left to evaluate"
+    assert valuation.facts.stopped == "nothing is left to evaluate"
     assert_equal_owners(valuation)
     assert_exact(valuation, owners, utility, semivalue)
 
@@ -107,8 +107,8 @@ def test_several_copies_and_an_owner_of_the_rows_of_two_others():
     utility = utility_of(owners)
     valuation = value(owners, utility, budget=15)
     # {both} = {one, other}, alone and with the fourth: two coalitions fewer.
-    assert valuation.evaluated == valuation.counting == 13
-    assert valuation.duplicates == dupre.result.records.Duplicates((), 15, 13, 2)
+    assert valuation.facts.evaluated == valuation.facts.counting == 13
+    assert valuation.facts.duplicates == dupre.result.records.Duplicates((), 15, 13, 2)
     assert_exact(valuation, owners, utility)
     assert '["both"]' in set(valuation.evaluations["coalition"]), "fewer owners stand for more"
     assert "Some coalitions hold the same rows" in str(valuation)
@@ -117,9 +117,9 @@ def test_several_copies_and_an_owner_of_the_rows_of_two_others():
     utility = utility_of(owners)
     for budget in (9, 63):  # of different coalitions
         valuation = value(owners, utility, budget=budget)
-        assert valuation.counting == 4 * 3 * 2 - 1
-        assert valuation.evaluated == len(valuation.evaluations) == min(budget, 23)
-        assert valuation.duplicates.owners == (("a", "a2", "a3"), ("b", "b2"))
+        assert valuation.facts.counting == 4 * 3 * 2 - 1
+        assert valuation.facts.evaluated == len(valuation.evaluations) == min(budget, 23)
+        assert valuation.facts.duplicates.owners == (("a", "a2", "a3"), ("b", "b2"))
         assert_equal_owners(valuation, "a", "a3")
         assert_equal_owners(valuation, "a2", "a3")
         assert_equal_owners(valuation, "b", "b2")
@@ -133,8 +133,8 @@ def test_rows_in_another_order_are_the_same_rows_and_one_row_more_is_another_own
     for other, different in ((reverse, 5), (twice, 7)):
         owners = dupre.Owners.from_mapping({"a": (rows, targets), "b": other, "c": part(2)})
         valuation = value(owners, utility_of(owners), budget=7)
-        assert valuation.evaluated == different
-        assert (valuation.duplicates is None) == (different == 7)
+        assert valuation.facts.evaluated == different
+        assert (valuation.facts.duplicates is None) == (different == 7)
         if different == 5:
             assert_equal_owners(valuation, "a", "b")
 
@@ -166,8 +166,8 @@ def test_equal_owners_are_equal_whatever_is_asked(options):
     valuation = value(owners, utility, **options)
     assert_equal_owners(valuation)
     if not isinstance(options.get("semivalue"), dupre.LeastCore):
-        widths = valuation.forecast
-        assert widths.empty == (valuation.stopped == "nothing is left to evaluate")
+        widths = valuation.facts.forecast
+        assert widths.empty == (valuation.facts.stopped == "nothing is left to evaluate")
         assert widths.empty or widths["Eve"].equals(widths["Eve's copy"])
 
 
@@ -179,17 +179,17 @@ def test_equal_owners_are_equal_where_coalitions_are_sampled(semivalue):
     options = {"budget": 45, "semivalue": semivalue, "estimator": Sample(regression, 300)}
     valuation = value(owners, utility_of(owners), **options)
     assert_equal_owners(valuation, "owner 3", "copy")
-    assert valuation.duplicates.different < valuation.duplicates.coalitions
+    assert valuation.facts.duplicates.different < valuation.facts.duplicates.coalitions
 
 
 def test_a_question_about_two_equal_owners_is_settled_at_once():
     owners, utility = copy_game(5)
     rule, pair = dupre.stopping.settled("Eve", "Eve's copy"), Active(focus=("Eve", "Eve's copy"))
-    assert value(owners, utility, stop=rule).evaluated < 23
-    assert value(owners, utility, budget=15, strategy=pair).evaluated <= 15
+    assert value(owners, utility, stop=rule).facts.evaluated < 23
+    assert value(owners, utility, budget=15, strategy=pair).facts.evaluated <= 15
     for_these_rows = utility_of(owners, resamples=0)
     everything = value(owners, for_these_rows, stop=dupre.stopping.ranking_settled())
-    assert everything.stopped == "the ranking is settled with 95 %"
+    assert everything.facts.stopped == "the ranking is settled with 95 %"
 
 
 @pytest.mark.parametrize("budget", [9, 14, 31])
@@ -201,7 +201,9 @@ def test_other_names_change_no_value(budget):
     theirs = value(renamed, utility_of(renamed), budget=budget)
     order = [names[name] for name in renamed.names]
     np.testing.assert_allclose(theirs.mean, ours.mean[order], rtol=0, atol=1e-9)
-    np.testing.assert_allclose(theirs.covariance, ours.covariance[np.ix_(order, order)], atol=1e-9)
+    np.testing.assert_allclose(
+        theirs.uncertainty.total, ours.uncertainty.total[np.ix_(order, order)], atol=1e-9
+    )
 
 
 class Partial(dupre.ModelUtility):
@@ -212,7 +214,7 @@ class Partial(dupre.ModelUtility):
 def test_a_utility_that_may_look_at_names_is_asked_by_names_and_so_is_a_valuer():
     owners = with_copy(4)
     valuation = value(owners, Partial(TREE, owners, validation=VALIDATION), budget=15)
-    assert valuation.evaluated == 15
+    assert valuation.facts.evaluated == 15
     assert valuation.values["Eve"] - valuation.values["Eve's copy"] == pytest.approx(0.1)
     assert dupre.Valuer(owners, empty=0.0).question.counting == 15
     assert dupre.Valuer(owners, empty=0.0, by_content=True).question.counting == 11
@@ -283,7 +285,7 @@ def test_utilities_of_the_same_rows_are_trainings_in_any_order_unless_they_are_e
     assert valuer.trainings["Eve",] == (0.4, 0.5)
     assert valuer.trainings["Eve's copy",] == (0.6,)
     valuation = valuer.values()
-    assert valuation.noise.any()
+    assert valuation.uncertainty.noise.any()
     assert_equal_owners(valuation)
     numbers = {("Eve",): 0.4, ("Eve's copy",): 0.5, ("owner 1",): 0.3, owners.names: 0.9}
     forward, backward = (
@@ -309,9 +311,9 @@ def test_a_run_that_is_resumed_ends_as_if_it_had_not_been_interrupted(tmp_path):
     with pytest.raises(dupre.Interrupted):
         value(owners, utility, budget=18, store=path, progress=stop)
     resumed, once = (value(owners, utility, budget=18, store=store) for store in (path, None))
-    assert resumed.found == 14
-    assert resumed.duplicates == once.duplicates
-    assert len(resumed.evaluations) == resumed.evaluated == 18
+    assert resumed.facts.found == 14
+    assert resumed.facts.duplicates == once.facts.duplicates
+    assert len(resumed.evaluations) == resumed.facts.evaluated == 18
     assert_same(resumed, once)
 
 
@@ -323,8 +325,8 @@ def test_a_stored_training_answers_for_all_coalitions_that_hold_its_rows(tmp_pat
             seed = utility.training_seed(names)
             store.save(Evaluation(Training(names), utility(names), seed=seed))
     valuation = value(owners, utility, budget=15, store=path)
-    assert valuation.found == 3
-    assert valuation.evaluated == len(valuation.evaluations) == 11
+    assert valuation.facts.found == 3
+    assert valuation.facts.evaluated == len(valuation.evaluations) == 11
     (plain,) = warnings(valuation.notes)
     assert plain.text.startswith("3 of 11 evaluations came without scores on resamples")
     np.testing.assert_array_equal(valuation.mean, value(owners, utility, budget=15).mean)
@@ -336,7 +338,11 @@ def test_owners_with_other_names_are_known_by_their_rows(tmp_path):
         owners = dupre.Owners.from_mapping(dict(zip(names, map(part, [0, 1, 2, 2]), strict=True)))
         utility = utility_of(owners)
         again = value(owners, utility, budget=15, store=dupre.Stored(path), repeats=2)
-        assert (again.found, again.checked, again.stale) == (11 * (done > 0), done, 0)
+        assert (again.facts.found, again.facts.checked, again.facts.stale) == (
+            11 * (done > 0),
+            done,
+            0,
+        )
         assert len(sql(path, "SELECT * FROM evaluations")) == len(again.evaluations) == 22
         for row in again.evaluations.itertuples():
             assert row.utility == utility(json.loads(row.coalition), repeat=row.repeat)
@@ -350,9 +356,9 @@ def test_what_is_known_under_both_names_is_kept_and_averaged(tmp_path):
     options = {"budget": 11, "known": known, "store": tmp_path / "run.sqlite"}
     for _ in range(2):
         valuation = value(owners, utility_of(owners), **options)
-        assert valuation.evaluated == 11
+        assert valuation.facts.evaluated == 11
         assert len(valuation.evaluations) == 12
-        assert valuation.noise.any()
+        assert valuation.uncertainty.noise.any()
         assert_equal_owners(valuation)
         options["known"] = None
 
@@ -385,8 +391,8 @@ def test_a_failure_is_tried_once_for_all_coalitions_that_hold_its_rows(tmp_path)
     options = {"budget": 7, "store": tmp_path / "run.sqlite", "engine": Local(on_error="skip")}
     for _ in range(2):
         valuation = value(owners, utility, **options)
-        assert valuation.evaluated == len(valuation.evaluations) == 5
-        assert set(valuation.failures) == {("Eve", "owner 1"), ("Eve", "Eve's copy")}
+        assert valuation.facts.evaluated == len(valuation.evaluations) == 5
+        assert set(valuation.facts.failures) == {("Eve", "owner 1"), ("Eve", "Eve's copy")}
         assert_equal_owners(valuation)
 
 
@@ -403,7 +409,10 @@ def test_text_and_json_say_who_holds_the_same_rows_and_what_it_saved():
     assert str(valuation).count(note) == 1
     text = format_comparison(valuation.semivalue, valuation.compare("Eve", "Eve's copy"))
     assert text == "Shapley: Eve and Eve's copy have the same value."
-    assert dupre.Valuation.from_json(valuation.to_json()).duplicates == valuation.duplicates
+    assert (
+        dupre.Valuation.from_json(valuation.to_json()).facts.duplicates
+        == valuation.facts.duplicates
+    )
 
 
 FOUR_GROUPS = (("a", "b"), ("c", "d"), ("e", "f"), ("g", "h"))

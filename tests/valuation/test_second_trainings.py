@@ -47,25 +47,25 @@ def model(estimator, n=4):
 
 def assert_same(one, other):
     owners_and_games.assert_same(one, other)
-    assert one.training_noise == other.training_noise
+    assert one.facts.training_noise == other.facts.training_noise
 
 
 def test_a_model_whose_seed_changes_nothing_is_trained_three_times_more_and_without_seeds_once():
     utility = model(Ridge())
     valuation = dupre.value(utility.owners, utility, budget=15, progress=False)
-    assert valuation.evaluated == 15
+    assert valuation.facts.evaluated == 15
     second = valuation.evaluations.query("repeat == 1")
     assert sorted(map(len, map(json.loads, second["coalition"]))) == [1, 3, 4]
-    found = valuation.training_noise
+    found = valuation.facts.training_noise
     assert (found.further, found.std, found.seeded, found.deterministic) == (3, 0.0, True, True)
     assert "Exact for these validation rows and seeds: every coalition" in str(valuation)
     assert "3 repeated trainings gave the same utilities as before." in str(valuation)
-    assert not valuation.noise.any()
+    assert not valuation.uncertainty.noise.any()
     utility = model(make_pipeline(StandardScaler(), LinearRegression()))
     valuation = dupre.value(utility.owners, utility, budget=15, progress=False)
     assert len(valuation.evaluations) == 15
-    assert valuation.training_noise.deterministic
-    assert not valuation.training_noise.seeded
+    assert valuation.facts.training_noise.deterministic
+    assert not valuation.facts.training_noise.seeded
     assert "Exact for these validation rows: every coalition" in str(valuation)
 
 
@@ -97,7 +97,7 @@ class Unsteady(Chance):
 def test_a_model_without_a_seed_is_trained_twice_and_must_score_the_same(estimator, steady):
     utility = model(estimator)
     valuation = dupre.value(utility.owners, utility, budget=9, progress=False)
-    assert valuation.training_noise.deterministic == steady
+    assert valuation.facts.training_noise.deterministic == steady
     assert ("Beware: the model is not reproducible: trained" in str(valuation)) != steady
 
 
@@ -120,7 +120,7 @@ def test_one_repeat_spends_nothing_and_claims_nothing():
     assert len(utility.asked) == 63
     assert "Exact for these seeds: every coalition" in str(valuation)
     assert "The effect of training seeds was not measured" in str(valuation)
-    assert np.isnan(valuation.training_noise.std)
+    assert np.isnan(valuation.facts.training_noise.std)
     utility = noisy()
     value(utility, budget=14, repeats=3)
     assert len(utility.asked) == 42
@@ -136,12 +136,12 @@ def test_one_repeat_spends_nothing_and_claims_nothing():
 def test_a_model_whose_seed_matters_is_trained_again_for_every_eight(budget, count):
     utility = noisy()
     valuation = value(utility, budget=budget)
-    assert valuation.evaluated == budget
-    assert len(again(utility)) == valuation.training_noise.further == count
+    assert valuation.facts.evaluated == budget
+    assert len(again(utility)) == valuation.facts.training_noise.further == count
     assert len(set(utility.asked)) == len(utility.asked) == budget + count
     assert again(utility)[0] == SIX.names
     assert f"{count} repeated trainings measured the noise of trainings" in str(valuation)
-    assert np.all(np.diag(valuation.noise) > 0)
+    assert np.all(np.diag(valuation.uncertainty.noise) > 0)
     assert not valuation.exact
     assert valuation.complete == (budget == 63)
     assert count_needed(0) == LEAST >= CHECKED
@@ -154,13 +154,13 @@ def test_a_model_whose_seed_matters_is_trained_again_for_every_eight(budget, cou
 def test_a_forest_is_random_and_its_noise_survives_json():
     utility = model(RandomForestRegressor(n_estimators=3))
     valuation = dupre.value(utility.owners, utility, budget=15, progress=False)
-    assert valuation.training_noise.std > 0
+    assert valuation.facts.training_noise.std > 0
     assert "Exact for these validation rows and seeds: every coalition" in str(valuation)
     assert re.search(r"\d+ % is noise of trainings", str(valuation))
 
     valuation = value(noisy())
-    (read,) = loads(valuation.to_json())
-    assert read.training_noise == valuation.training_noise
+    (read,) = loads(valuation.to_json(), dupre.Valuation)
+    assert read.facts.training_noise == valuation.facts.training_noise
     unknown = change(read, training_noise=None, diagnostics=None)
     assert "Exact for these utilities" in str(unknown)
 
@@ -189,7 +189,7 @@ def test_neither_an_interruption_nor_the_order_of_trainings_changes_anything(tmp
     valuation = value(utility, budget=30, store=store)
     assert len(utility.asked) == len(set(utility.asked)) == 36
     assert_same(valuation, at_once)
-    assert valuation.rounds["widest"].iloc[-1] == at_once.rounds["widest"].iloc[-1]
+    assert valuation.facts.rounds["widest"].iloc[-1] == at_once.facts.rounds["widest"].iloc[-1]
     assert_same(value(noisy(), budget=30, engine=Shuffled(at)), at_once)
 
 
@@ -198,9 +198,9 @@ def test_a_result_that_is_asked_for_again_trains_nothing(tmp_path):
     first = value(utility, store=store)
     count = len(utility.asked)
     assert_same(value(utility, store=store), first)
-    other = value(utility, store=store, semivalue=dupre.banzhaf, budget=first.evaluated)
+    other = value(utility, store=store, semivalue=dupre.banzhaf, budget=first.facts.evaluated)
     assert len(utility.asked) == count
-    assert other.training_noise == first.training_noise
+    assert other.facts.training_noise == first.facts.training_noise
     fresh = noisy()  # what is known serves as well
     assert_same(value(fresh, known=first.evaluations), first)
     assert not fresh.asked
@@ -221,10 +221,10 @@ def test_a_second_training_that_fails_stops_the_run_or_leaves_the_first_one():
         value(noisy(Failing))
     utility = noisy(Failing)
     valuation = value(utility, engine=Local(on_error="skip"))
-    assert not valuation.failures
-    assert valuation.evaluated == 20
-    assert not valuation.grand_predicted
-    assert valuation.training_noise.further == 5
+    assert not valuation.facts.failures
+    assert valuation.facts.evaluated == 20
+    assert not valuation.facts.grand_predicted
+    assert valuation.facts.training_noise.further == 5
     assert again(utility).count(SIX.names) == 1
 
 

@@ -38,7 +38,7 @@ def test_equal_utilities_are_told_with_what_the_intervals_do_not_hold(semivalue,
 
 def test_they_are_told_where_values_come_from_draws_and_not_where_one_differs():
     corrected = value(SEVEN, flat, budget=50, strategy=Corrected())
-    assert corrected.corrected
+    assert corrected.facts.corrected
     assert NOTHING_SHOWS in str(corrected)
     valuer = dupre.Valuer(FIVE, empty=0.0)
     for members, told in zip(valuer.suggest(11), [False, *[True] * 9, False], strict=True):
@@ -50,22 +50,22 @@ def test_they_are_told_where_values_come_from_draws_and_not_where_one_differs():
 @pytest.mark.parametrize("budget", [60, 200])
 def test_intervals_from_equal_utilities_are_no_reason_to_stop(check, budget):
     found = value(SEVEN, flat, budget=budget, stop=within(0.01), strategy=Active(check=check))
-    assert found.evaluated == min(budget, 127)
-    assert ("the budget of 60" in found.stopped) == (budget == 60)
+    assert found.facts.evaluated == min(budget, 127)
+    assert ("the budget of 60" in found.facts.stopped) == (budget == 60)
 
 
 def test_a_run_goes_on_until_a_utility_differs_and_other_rules_still_count():
     found = value(FIVE, late, budget=31, stop=within(1.0))
     utilities = found.evaluations["utility"]
-    assert 11 < found.evaluated < 31
+    assert 11 < found.facts.evaluated < 31
     assert set(utilities) == {0.5, 0.8, 0.9}
-    assert value(FIVE, flat, budget=31, stop=within(1.0) | evaluated(13)).evaluated < 31
+    assert value(FIVE, flat, budget=31, stop=within(1.0) | evaluated(13)).facts.evaluated < 31
 
 
 def test_a_flat_game_without_a_budget_ends_and_says_why_that_is_a_guess():
     found = value(SEVEN, flat, stop=within(0.01))
-    assert 100 <= found.evaluated < 127
-    assert found.stopped == "every value is within ± 0.01 with 95 %"
+    assert 100 <= found.facts.evaluated < 127
+    assert found.facts.stopped == "every value is within ± 0.01 with 95 %"
     assert NOTHING_SHOWS in str(found)
 
 
@@ -81,8 +81,10 @@ def test_two_numbers_alone_are_told_and_nothing_is_called_sure():
 
 
 def test_a_rule_waits_where_utilities_are_two_numbers():
-    assert value(SEVEN, majority, budget=60, stop=within(0.5)).evaluated == 60
-    assert value(SEVEN, lambda m: majority(m) + 0.01 * len(m), stop=within(0.5)).evaluated < 60
+    assert value(SEVEN, majority, budget=60, stop=within(0.5)).facts.evaluated == 60
+    assert (
+        value(SEVEN, lambda m: majority(m) + 0.01 * len(m), stop=within(0.5)).facts.evaluated < 60
+    )
 
 
 def smooth(members):

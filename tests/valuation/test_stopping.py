@@ -90,7 +90,7 @@ def test_a_settled_ranking_is_right_at_least_as_often_as_it_says(seed):
     rng = np.random.default_rng(seed)
     root = 0.1 * rng.normal(size=(4, 4))
     known = valuation(rng.normal(size=4), root @ root.T)
-    drawn = rng.multivariate_normal(known.mean, known.covariance, size=20_000)
+    drawn = rng.multivariate_normal(known.mean, known.uncertainty.total, size=20_000)
     right = np.mean(np.all(np.diff(drawn[:, np.argsort(known.mean)], axis=1) > 0, axis=1))
     for level in (0.6, 0.8, 0.9, 0.95, 0.99):
         if fires(ranking_settled(level=level), known=known):
@@ -170,7 +170,7 @@ def test_numbers_and_owners_of_rules_are_checked():
             stopping.Rule("mine", lambda _, wrong=wrong: wrong)
     with pytest.raises(InputError, match="fired must be a callable"):
         stopping.Rule("mine", ("mine",))
-    late = stopping.Rule("mine", lambda at: True if at.valuation().evaluated else ())
+    late = stopping.Rule("mine", lambda at: True if at.valuation().facts.evaluated else ())
     for rule in (late, late | evaluated(3), evaluated(3) & late):
         with pytest.raises(InputError, match="'mine' returned True"):
             fires(rule, evaluated=3, known=valuation([1.0, 2.0], np.zeros((2, 2))))

@@ -110,7 +110,7 @@ def test_half_of_a_budget_is_half_of_what_is_not_for_the_check():
     strategy = Active(uniform=True, check=4, batch=3)
     valuation = dupre.value(owners, game, budget=21, strategy=strategy, progress=False)
     assert game.asked[:9] == order_of(owners, 0)[:9]
-    assert valuation.check is not None
+    assert valuation.facts.check is not None
     first = Active(uniform=True, first=6)
     dupre.value(owners, game := smooth(owners), budget=8, strategy=first, progress=False)
     assert game.asked[:6] == order_of(owners, 0)[:6]
@@ -160,7 +160,7 @@ def test_a_strategy_of_a_user_chooses_after_the_first_design_by_state_and_chance
     assert set(game.asked[11:15]) == set(valuer.suggest(4))
     pending = valuer.suggest(2)
     assert not set(pending) & set(valuer.suggest(4, pending=pending))
-    assert valuation.evaluated == 21
+    assert valuation.facts.evaluated == 21
 
 
 @pytest.mark.parametrize("repeats", [1, 2])
@@ -168,14 +168,14 @@ def test_a_strategy_of_a_user_works_with_a_store_workers_repeats_and_stop_rules(
     owners = make_owners(5)
     how = {"strategy": Doubt(batch=3), "repeats": repeats, "stop": evaluated(19), "seed": 2}
     expected = value(owners, smooth(owners), **how)
-    assert expected.evaluated >= 19
+    assert expected.facts.evaluated >= 19
     store = tmp_path / "run.sqlite"
     value(owners, smooth(owners), budget=14, **how | {"stop": None}, store=store)
     game = smooth(owners)
     resumed = value(owners, game, **how, store=store, engine=Local(jobs=2))
-    assert resumed.stopped == expected.stopped
+    assert resumed.facts.stopped == expected.facts.stopped
     np.testing.assert_array_equal(resumed.mean, expected.mean)
-    np.testing.assert_array_equal(resumed.covariance, expected.covariance)
+    np.testing.assert_array_equal(resumed.uncertainty.total, expected.uncertainty.total)
 
 
 def test_another_strategy_or_another_choose_is_another_run():
@@ -215,7 +215,7 @@ def test_what_a_strategy_returns_is_checked(picks):
 def test_a_strategy_may_end_the_run_and_its_errors_name_it():
     owners = make_owners(5)
     found = value(owners, smooth(owners), budget=20, strategy=Picks(picks=lambda *_: []))
-    assert (found.evaluated, found.stopped) == (11, "nothing is left to gain")
+    assert (found.facts.evaluated, found.facts.stopped) == (11, "nothing is left to gain")
 
     def wrong(state, _):
         return state.misspelt

@@ -47,8 +47,8 @@ def test_if_all_is_trained_it_is_the_bootstrap_of_the_exact_values(semivalue):
     members = [(), *(to_names(row, OWNERS.names) for row in weights.members)]
     empty, *others = [utility(names).resampled for names in members]
     change = weights.W @ np.array(others) + np.outer(weights.empty, empty) - found.mean[:, None]
-    np.testing.assert_allclose(found.validation, change @ change.T / 200, rtol=1e-9)
-    np.testing.assert_array_equal(found.covariance, found.validation)
+    np.testing.assert_allclose(found.uncertainty.validation, change @ change.T / 200, rtol=1e-9)
+    np.testing.assert_array_equal(found.uncertainty.total, found.uncertainty.validation)
     assert found.exact
     greater = found.probability_greater().to_numpy()
     drawn = change + found.mean[:, None]
@@ -58,11 +58,13 @@ def test_if_all_is_trained_it_is_the_bootstrap_of_the_exact_values(semivalue):
 
 def test_a_value_from_few_trainings_depends_on_rows_about_as_the_exact_one(complete):
     part = value(OWNERS, utility_on(slice(300, 500)), budget=16)
-    np.testing.assert_allclose(part.validation_std, complete.validation_std, rtol=0.25)
-    total = part.covariance_for_these_rows + part.validation
-    np.testing.assert_allclose(part.covariance, total)
-    assert (part.validation_std < part.std).all()
-    assert (part.forecast["widest"] > 1.96 * part.validation_std.max()).all()
+    np.testing.assert_allclose(
+        part.uncertainty.std("validation"), complete.uncertainty.std("validation"), rtol=0.25
+    )
+    total = part.uncertainty.for_these_rows + part.uncertainty.validation
+    np.testing.assert_allclose(part.uncertainty.total, total)
+    assert (part.uncertainty.std("validation") < part.std).all()
+    assert (part.facts.forecast["widest"] > 1.96 * part.uncertainty.std("validation").max()).all()
 
 
 @pytest.mark.parametrize("estimator", [dupre.estimators.permutation, None])
@@ -70,15 +72,19 @@ def test_a_value_from_few_trainings_depends_on_rows_about_as_the_exact_one(compl
 def test_every_way_to_values_knows_the_part(complete, estimator, strategy):
     options = {"estimator": estimator, "strategy": strategy, "budget": 29}
     part = value(OWNERS, utility_on(slice(300, 500)), **options)
-    np.testing.assert_allclose(part.validation_std, complete.validation_std, rtol=0.35)
+    np.testing.assert_allclose(
+        part.uncertainty.std("validation"), complete.uncertainty.std("validation"), rtol=0.35
+    )
 
 
 def test_payments_of_a_least_core_depend_on_rows_too():
     core = value(OWNERS, utility_on(slice(300, 500)), budget=31, semivalue="least-core")
     few = value(OWNERS, utility_on(slice(300, 340)), budget=24, semivalue="least-core")
-    assert core.validation_std.min() > 0
-    assert few.validation_std.mean() > 1.5 * core.validation_std.mean()
-    assert core.subsidy.low < core.subsidy.amount < core.subsidy.high
+    assert core.uncertainty.std("validation").min() > 0
+    assert (
+        few.uncertainty.std("validation").mean() > 1.5 * core.uncertainty.std("validation").mean()
+    )
+    assert core.facts.subsidy.low < core.facts.subsidy.amount < core.facts.subsidy.high
 
 
 @pytest.mark.parametrize("warp", ["straight", "curved", "stated mean"])
@@ -122,14 +128,14 @@ def test_repeated_trainings_are_averaged_and_plain_numbers_leave_the_part_unknow
     weights = exact(dupre.shapley, 5)
     mean = np.array([off[to_names(row, FIVE.names)].mean(axis=0) for row in weights.members])
     change = weights.W @ mean
-    np.testing.assert_allclose(valuer.values().validation, change @ change.T / 50)
+    np.testing.assert_allclose(valuer.values().uncertainty.validation, change @ change.T / 50)
     other = dupre.Valuer(FIVE, empty=0.1)
     for names, u in game.table.items():
         other.record(names, dupre.Score(u, u + off[names][0]) if len(names) > 1 else u)
-    assert other.values().validation is None
+    assert other.values().uncertainty.validation is None
     assert str(other.values()).count(UNKNOWN_ROWS) == 1
     other.record(FIVE.names[:1], dupre.Score(game.of(FIVE.names[:1]), [0.1] * 20))
-    assert other.values().validation is None  # of other resamples
+    assert other.values().uncertainty.validation is None  # of other resamples
 
 
 def test_values_of_many_validation_files_differ_as_reported():
@@ -165,12 +171,12 @@ def test_it_stops_when_only_more_validation_rows_would_help():
     utility = utility_on(slice(300, 330))
     within = value(OWNERS, utility, stop=dupre.stopping.within(0.01))
     words = r"± 0.01 takes about ([\d.]+) times as many validation rows"
-    times = re.fullmatch(words, within.stopped)
-    alone = 1.96 * within.validation_std.max() / 0.01
+    times = re.fullmatch(words, within.facts.stopped)
+    alone = 1.96 * within.uncertainty.std("validation").max() / 0.01
     assert float(times[1]) == pytest.approx(alone**2, abs=0.06)
-    assert within.evaluated < 31
+    assert within.facts.evaluated < 31
     rows = value(OWNERS, utility, stop=dupre.stopping.rows_dominate(0.5))
-    assert rows.stopped == "validation rows are 50 % of the variance of the values"
+    assert rows.facts.stopped == "validation rows are 50 % of the variance of the values"
     with pytest.raises(dupre.InputError, match="share must lie between"):
         dupre.stopping.rows_dominate(1.5)
 
@@ -190,10 +196,10 @@ def test_a_rule_about_rows_that_can_never_hold_does_not_train_everything():
     with pytest.raises(dupre.InputError, match=never) as caught:
         value(FIVE, smooth(FIVE), stop=rows)
     assert len(caught.value.valuer.trainings) == 16
-    assert value(FIVE, smooth(FIVE), stop=rows | other).evaluated < 31
-    assert value(FIVE, smooth(FIVE), stop=rows, budget=15).evaluated == 15
+    assert value(FIVE, smooth(FIVE), stop=rows | other).facts.evaluated < 31
+    assert value(FIVE, smooth(FIVE), stop=rows, budget=15).facts.evaluated == 15
     three = make_owners(3)
-    assert value(three, smooth(three), stop=rows).evaluated == 7  # nothing is left to save
+    assert value(three, smooth(three), stop=rows).facts.evaluated == 7  # nothing is left to save
 
 
 def test_both_intervals_and_what_would_help_are_said(complete):
@@ -205,10 +211,10 @@ def test_both_intervals_and_what_would_help_are_said(complete):
     half = 1.96 * complete.std.max()
     assert complete.validation_rows_for(half / 2) == pytest.approx(800, rel=0.01)
     part = value(OWNERS, utility_on(slice(300, 500)), budget=12)
-    assert part.validation_rows_for(part.prediction_std.max()) is None
+    assert part.validation_rows_for(part.uncertainty.std("prediction").max()) is None
     again = dupre.Valuation.from_json(complete.to_json())
-    np.testing.assert_array_equal(again.validation, complete.validation)
-    assert again.validation_rows == 200
+    np.testing.assert_array_equal(again.uncertainty.validation, complete.uncertainty.validation)
+    assert again.facts.validation_rows == 200
     assert (complete.interval(for_these_rows=True)["low"] == complete.values).all()
     volume = value(OWNERS, dupre.DataVolume(OWNERS), budget=31)
     assert UNKNOWN_ROWS not in str(volume)
@@ -221,7 +227,7 @@ def test_rounding_is_not_taken_for_an_effect_of_the_validation_rows():
     utility = dupre.ModelUtility(DummyClassifier(), owners, validation=(X[151:], y[151:]))
     for budget in (20, 63):
         found = value(owners, utility, budget=budget)
-        assert not found.validation.any()
+        assert not found.uncertainty.validation.any()
         assert "No resample of the 49 validation rows changes the values." in str(found)
 
 
@@ -248,7 +254,7 @@ def test_the_result_says_that_a_metric_depends_on_the_order_of_rows():
         slice(300, 400), metric=lambda m, X, y: np.average(m.predict(X) == y, weights=held)
     )
     found = value(OWNERS, utility, budget=8)
-    assert found.validation is None
+    assert found.uncertainty.validation is None
     assert UNKNOWN_ROWS in str(found)
     assert "UserWarning: the metric depends on the order of validation rows" in str(found)
 
@@ -263,18 +269,20 @@ def test_another_number_of_resamples_is_refused_by_a_store_before_a_training(tmp
     other = value(OWNERS, utility_on(rows, resamples=100), budget=12).evaluations
     with pytest.raises(dupre.StoreError, match=r"known trainings .* state resamples=100"):
         value(OWNERS, utility_on(rows), budget=12, store=path, known=other)
-    assert len(dupre.read_evaluations(path)) == first.evaluated
+    assert len(dupre.read_evaluations(path)) == first.facts.evaluated
     again = value(OWNERS, utility_on(rows), budget=8, store=path)
-    np.testing.assert_array_equal(again.validation, first.validation)
+    np.testing.assert_array_equal(again.uncertainty.validation, first.uncertainty.validation)
     assert not has(again.notes, Code.MIXED_RESAMPLES, Code.MISSING_RESAMPLES)
     copied, path = np.repeat(np.arange(300, 400), 3), tmp_path / "copies.sqlite"
     value(OWNERS, utility_on(copied), budget=8, store=path)
     with pytest.raises(dupre.StoreError, match=r"scored on 200 resamples .* state resamples=200"):
         value(OWNERS, utility_on(copied, resamples=100), budget=8, store=path)
-    assert value(OWNERS, utility_on(copied), budget=8, store=path).validation is not None
+    assert (
+        value(OWNERS, utility_on(copied), budget=8, store=path).uncertainty.validation is not None
+    )
     without = tmp_path / "without.sqlite"
     value(OWNERS, utility_on(rows, resamples=0), budget=8, store=without)
-    assert value(OWNERS, utility_on(rows), budget=8, store=without).validation is None
+    assert value(OWNERS, utility_on(rows), budget=8, store=without).uncertainty.validation is None
 
 
 def test_two_numbers_of_resamples_cannot_be_used_together_and_the_result_says_so():
@@ -284,7 +292,7 @@ def test_two_numbers_of_resamples_cannot_be_used_together_and_the_result_says_so
         return dupre.Score.from_rows(right[len(members)], 100 if len(members) > 2 else 200)
 
     found = value(OWNERS, utility, budget=12)
-    assert found.validation is None
+    assert found.uncertainty.validation is None
     assert "scored on 100 and 200 resamples of the validation rows" in str(found)
     (told,) = select(found.notes, [Code.MIXED_RESAMPLES])
     assert told.facts == {"resamples": [100, 200]}
@@ -297,7 +305,7 @@ def test_a_file_that_was_joined_to_itself_tells_no_more_than_once():
     )
     np.testing.assert_allclose(thrice.mean, once.mean)
     np.testing.assert_allclose(thrice.std, once.std)
-    assert thrice.validation_rows == once.validation_rows == 100
+    assert thrice.facts.validation_rows == once.facts.validation_rows == 100
     assert thrice.validation_rows_for(0.02) == pytest.approx(once.validation_rows_for(0.02), 0.05)
     told = "Beware: 200 of the 300 validation rows are copies of others, as a join makes them."
     assert told in str(thrice)
@@ -311,9 +319,9 @@ def test_few_validation_rows_cannot_show_how_far_others_are(rows, empty):
     utility = utility_on(rows, empty=empty)
     found = value(OWNERS, utility, budget=31)
     count = len(np.unique(utility.X_val, axis=0))
-    assert (found.validation is None) == (count == 1)
-    assert np.isnan(found.validation_std).all() == (count == 1)
-    assert found.validation_rows == count
+    assert (found.uncertainty.validation is None) == (count == 1)
+    assert np.isnan(found.uncertainty.std("validation")).all() == (count == 1)
+    assert found.facts.validation_rows == count
     told = f"Beware: {count} validation row{'' if count == 1 else 's'} cannot show how much others"
     for text in (str(found), str(found.payments(100)) if found.mean.max() > 0 else told):
         assert told in text
@@ -329,7 +337,7 @@ def test_utilities_on_resamples_of_one_row_that_are_stored_are_not_used():
     valuer = dupre.Valuer(OWNERS, empty=utility(()))
     for names in valuer.suggest(12):
         valuer.record(names, dupre.Score(utility(names), np.zeros(utility.resamples)))
-    assert valuer.values().validation is None
+    assert valuer.values().uncertainty.validation is None
 
 
 @pytest.mark.parametrize("semivalue", ["shapley", "least-core"])
@@ -341,7 +349,7 @@ def test_evaluations_without_resamples_are_counted_in_words(semivalue):
         for name, score in zip(FIVE.names, scores, strict=False):
             valuer.record((name,), score)
         found = valuer.values()
-        assert (UNKNOWN_ROWS in str(found)) == (found.validation is None)
+        assert (UNKNOWN_ROWS in str(found)) == (found.uncertainty.validation is None)
         return " ".join(one.text for one in warnings(found.notes) if one.code in of_resamples)
 
     some, more = dupre.Score(0.5, [0.4, 0.6] * 10), dupre.Score(0.7, [0.6, 0.8] * 10)

@@ -116,7 +116,7 @@ def test_the_utility_is_given_names_in_the_order_of_the_owners(tmp_path):
         assert all(type(members) is tuple for members in utility.asked)
     utility = smooth(owners)  # which may have an attribute called owners
     utility.owners, utility.of = list(owners.names), len
-    assert value(owners, utility, budget=5).evaluated == 5
+    assert value(owners, utility, budget=5).facts.evaluated == 5
 
 
 # The budget and what counts in it.
@@ -128,10 +128,10 @@ def test_no_more_than_the_budget_and_nothing_twice(game, n, budget):
     utility = game(make_owners(n))
     valuation = value(utility.owners, utility, budget=budget)
     expected = min(budget, 2**n - 1)
-    assert len(utility.asked) == len(set(utility.asked)) == valuation.evaluated == expected
+    assert len(utility.asked) == len(set(utility.asked)) == valuation.facts.evaluated == expected
     assert len(valuation.evaluations) == expected
     assert valuation.exact or utility.asked[0] == utility.owners.names
-    assert np.all(np.isfinite(valuation.covariance))
+    assert np.all(np.isfinite(valuation.uncertainty.total))
     assert valuation.exact == (expected == 2**n - 1)
     assert np.all(valuation.std > 0) or valuation.exact
     # Shapley values add up whatever is predicted.
@@ -154,8 +154,8 @@ def test_leave_one_out_is_exact_after_n_plus_one_evaluations(n):
     valuation = value(utility.owners, utility, budget=1000, semivalue=dupre.leave_one_out)
     np.testing.assert_allclose(valuation.mean, utility.values(dupre.leave_one_out), atol=1e-12)
     assert valuation.exact
-    assert len(utility.asked) == valuation.evaluated == n + 1
-    assert valuation.stopped == "nothing is left to evaluate"
+    assert len(utility.asked) == valuation.facts.evaluated == n + 1
+    assert valuation.facts.stopped == "nothing is left to evaluate"
 
 
 # The first 13 for Beta(4, 1) are all owners, each alone and some pairs: what larger coalitions are
@@ -202,7 +202,7 @@ def test_what_is_known_counts_and_is_not_evaluated_again(kind):
     valuation = value(FIVE, utility, budget=16, known=kind(table))
     assert not set(utility.asked) & set(table)
     assert len(utility.asked) == 16 - len(table)
-    assert valuation.evaluated == 16
+    assert valuation.facts.evaluated == 16
     ours = dupre.Valuer(FIVE, empty=0.1)
     for members, number in table.items():
         ours.record(members, number)
@@ -213,7 +213,7 @@ def test_known_may_hold_repeats_whose_mean_and_spread_count():
     table = {m: [u - 0.1, u + 0.1] for m, u in smooth(THREE).table.items()}
     valuation = value(THREE, untouchable, budget=7, empty=0.1, known=table)
     W = estimators.exact(dupre.shapley, 3).W
-    ratio = valuation.noise / (W @ W.T)
+    ratio = valuation.uncertainty.noise / (W @ W.T)
     np.testing.assert_allclose(ratio, ratio[0, 0])
     assert ratio[0, 0] > 0.01
     np.testing.assert_allclose(valuation.mean, smooth(THREE).values(), atol=1e-12)
@@ -227,7 +227,7 @@ def test_known_is_kept_in_the_store_and_refused_if_it_contradicts_it(tmp_path):
         value(FIVE, utility, budget=12, store=path, known={fresh: 0.3, FIVE.names: 7.0})
     assert len(dupre.read_evaluations(path)) == len(utility.asked) == 5
     known = {members: utility.of(members) for members in utility.asked}
-    assert value(FIVE, utility, budget=5, store=path, known=known).evaluated == 5
+    assert value(FIVE, utility, budget=5, store=path, known=known).facts.evaluated == 5
     assert len(utility.asked) == 5
     known = dict(list(utility.table.items())[:6])
     first = value(FIVE, smooth(FIVE), budget=12, known=known, store=tmp_path / "kept.sqlite")
@@ -247,7 +247,7 @@ def test_evaluations_of_rows_that_changed_are_not_taken_for_known(tmp_path):
     theirs = dupre.ModelUtility(LinearRegression(), after, validation=(X, y))
     known = dupre.read_evaluations(tmp_path / "run.sqlite")
     again = value(after, theirs, budget=15, known=known)
-    assert again.found == 7  # the coalitions without the owner whose rows changed
+    assert again.facts.found == 7  # the coalitions without the owner whose rows changed
     np.testing.assert_allclose(again.mean, value(after, theirs, budget=15).mean, rtol=1e-12)
 
 
@@ -263,8 +263,8 @@ def test_the_utility_of_no_data_is_asked_once_kept_and_not_counted(tmp_path):
     first, second = (value(FIVE, utility, budget=8, store=path) for _ in range(2))
     assert asked.count(()) == 1
     assert len(asked) == 9
-    assert first.evaluated == 8
-    assert first.empty == second.empty != 0
+    assert first.facts.evaluated == 8
+    assert first.facts.empty == second.facts.empty != 0
     assert_same(first, second)
     assert "[]" not in set(first.evaluations["coalition"])
     stated = value(FIVE, utility, budget=31, empty=-5.0)

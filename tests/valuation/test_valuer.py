@@ -48,7 +48,7 @@ def test_the_grand_coalition_is_predicted_even_where_it_has_no_weight(singles):
     ours = dupre.Valuer(owners, empty=0.0, semivalue=alone)
     record(ours, {(name,): 0.2 for name in owners.names[:singles]})
     record(ours, {owners.names[:2]: 0.8, owners.names[1:]: 0.8})
-    assert ours.values().grand > 0.5
+    assert ours.values().facts.grand > 0.5
 
 
 @pytest.mark.parametrize("check", [0, 5])
@@ -116,7 +116,7 @@ def test_a_first_design_that_is_under_way_or_failed_does_not_stop_suggestions(ho
 
 
 def widths_of(ours):
-    return half_widths(ours.values().covariance)
+    return half_widths(ours.values().uncertainty.total)
 
 
 @pytest.mark.parametrize(("budget", "repeats"), [(3, 1), (9, 1), (14, 1), (14, 3)])
@@ -132,7 +132,7 @@ def test_a_forecast_begins_with_the_present_and_never_widens(budget, repeats):
     np.testing.assert_array_equal(frame["widest"], widths.max(axis=1))
     assert np.all(np.diff(widths, axis=0) <= 1e-9 * widths[0])
     assert np.all(widths[-1] < widths[0])
-    assert np.all(widths >= half_widths(ours.values().noise) - 1e-12)
+    assert np.all(widths >= half_widths(ours.values().uncertainty.noise) - 1e-12)
     assert ours.suggest(3) == following
 
 
@@ -160,7 +160,7 @@ def test_a_forecast_is_about_what_then_happens_and_expects_no_outliers():
         FIVE, lambda C: np.where((first_alone == C).all(axis=1), -10.0, game(C))
     )
     ours = new()
-    assert evaluate(ours, utility, 24).diagnostics.strays == 1
+    assert evaluate(ours, utility, 24).facts.diagnostics.strays == 1
     frame = ours.forecast(7)
     assert frame["widest"].iloc[-1] < 1e-3 * frame["widest"].iloc[-2]
 
@@ -206,11 +206,13 @@ def test_all_that_is_uncertain_of_exact_values_is_the_noise_of_trainings(semival
     rows = [ours.trainings[to_names(row, FIVE.names)] for row in weights.members]
     W, means = weights.W, np.mean(rows, axis=1)
     np.testing.assert_allclose(valuation.mean, W @ means + weights.empty * utility.empty)
-    np.testing.assert_array_equal(valuation.covariance, valuation.noise)
+    np.testing.assert_array_equal(valuation.uncertainty.total, valuation.uncertainty.noise)
     expected = student_factor(62) ** 2 * W @ np.diag(variance_of_means(rows)) @ W.T
-    np.testing.assert_allclose(valuation.noise, expected, rtol=1e-9)
+    np.testing.assert_allclose(valuation.uncertainty.noise, expected, rtol=1e-9)
     # 62 degrees of freedom tell a variance to within about 20 %.
-    assert np.trace(valuation.noise) == pytest.approx(0.1**2 / 3 * np.sum(W**2), rel=0.6)
+    assert np.trace(valuation.uncertainty.noise) == pytest.approx(
+        0.1**2 / 3 * np.sum(W**2), rel=0.6
+    )
     assert valuation.complete
     assert not valuation.exact
     assert "100 % is noise of trainings" in str(valuation)
@@ -221,7 +223,7 @@ def test_repeats_that_agree_are_one_training_however_they_are_recorded():
     # The mean of 4 equal numbers is that number.
     again = record(new(), {members: [u] * 4 for members, u in once.evaluations.items()})
     assert_same(once.values(), again.values())
-    assert not again.values().noise.any()
+    assert not again.values().uncertainty.noise.any()
 
     at_once, bit_by_bit = new(), new()
     noisy = repeat(smooth(FIVE), 3, spread=0.05)
@@ -245,8 +247,8 @@ def test_a_failed_coalition_is_predicted_as_if_it_had_never_been_asked_for():
     ours.record_failure(members[::-1], "MemoryError: too large")
     after = ours.values()
     assert_same(before, after)
-    assert ours.failures == after.failures == {members: "MemoryError: too large"}
-    assert ours.evaluated == after.evaluated == before.evaluated + 1
+    assert ours.failures == after.facts.failures == {members: "MemoryError: too large"}
+    assert ours.evaluated == after.facts.evaluated == before.facts.evaluated + 1
     assert members not in ours.evaluations
     assert "Beware: 1 of 14 evaluations failed" in str(after)
     assert "MemoryError: too large" in str(after)
@@ -271,7 +273,7 @@ def test_a_failed_coalition_is_never_suggested_again_and_keeps_values_from_being
     assert ours.left == 0
     assert ours.designed
     valuation = ours.values()
-    assert valuation.failures == {asked[at]: "no"}
+    assert valuation.facts.failures == {asked[at]: "no"}
     assert not valuation.exact
     assert np.all(valuation.std[list(asked[at])] > 0)
     assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
@@ -321,10 +323,10 @@ def test_check_coalitions_are_drawn_by_the_seed_and_not_shown_to_the_predictor()
         changed = ours.evaluations | {members: utility.of(members) + 0.01}
         other = record(new(strategy=CHECK_6), changed)
         after = other.values()
-        assert not after.sampled
+        assert not after.facts.sampled
         step = after.mean - before.mean - 0.01 * weight_of(members)
         assert np.allclose(step, 0, rtol=0, atol=1e-12) == is_kept
-        assert np.array_equal(after.covariance, before.covariance) == is_kept
+        assert np.array_equal(after.uncertainty.total, before.uncertainty.total) == is_kept
         assert not is_kept or other.suggest(4) == ours.suggest(4)
 
     utility, asked = smooth(FIVE), new(strategy=CHECK_6).suggest(17)
@@ -372,8 +374,8 @@ def test_the_predictor_is_checked_once_all_kept_for_it_has_been_tried(check, fai
             ours.record(members, utility(members))
     validation, valuation = ours.check(), ours.values()
     assert (validation and validation.held_out) == checked
-    assert valuation.check == validation
-    assert not valuation.sampled
+    assert valuation.facts.check == validation
+    assert not valuation.facts.sampled
     assert validation is None or validation.r2 > 0.5
     assert ("Predictor on " in str(valuation)) == (checked is not None)
 
@@ -385,8 +387,8 @@ def test_a_check_is_neither_too_small_nor_too_large_and_a_small_budget_leaves_ro
             new(strategy=Active(check=check))
     for budget in (8, 11, 15):
         valuation = value(FIVE, smooth(FIVE), budget=budget, strategy=Active(check=4))
-        assert valuation.evaluated == budget
-        assert valuation.check.held_out == 4
+        assert valuation.facts.evaluated == budget
+        assert valuation.facts.check.held_out == 4
 
 
 # A predictor that fails.
@@ -400,7 +402,7 @@ def valuer_without_predictor(seed, budget=20, failed=(), shift=0.0, repeats=1):
         ours.record_failure(members, "no")
     noisy = repeat(utility, repeats, spread=5.0 if repeats > 1 else 0.0, seed=seed)
     evaluate(ours, lambda members: noisy(members) + shift, budget)
-    assert ours.values().sampled
+    assert ours.values().facts.sampled
     return ours
 
 
@@ -409,7 +411,7 @@ def test_values_do_not_rely_on_a_predictor_that_fails_its_check():
     for seed in (0, 1, 4, 5, 6, 11):
         utility, ours = white(FIVE, seed), valuer_without_predictor(seed)
         valuation = ours.values()
-        assert valuation.check.failed
+        assert valuation.facts.check.failed
         assert not valuation.exact
         assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
         added = utility.of(FIVE.names) - utility.empty
@@ -418,10 +420,10 @@ def test_values_do_not_rely_on_a_predictor_that_fails_its_check():
         covered.append(holds(valuation, utility.values()))
     assert np.mean(covered) > 0.75
     noisy = valuer_without_predictor(4, repeats=3).values()
-    assert np.all(np.diag(noisy.noise) <= np.diag(noisy.covariance))
+    assert np.all(np.diag(noisy.uncertainty.noise) <= np.diag(noisy.uncertainty.total))
     truth = evaluate(ours, utility, 31)
     assert truth.exact
-    assert not truth.sampled
+    assert not truth.facts.sampled
     np.testing.assert_allclose(truth.mean, utility.values(), atol=1e-12)
 
 
@@ -430,7 +432,7 @@ def test_after_the_predictor_failed_coalitions_are_drawn_at_random():
         utility = white(FIVE, game)
         ours = new(utility.empty, seed=seed, strategy=CHECK_6)
         evaluate(ours, utility, 17)
-        assert ours.values().sampled
+        assert ours.values().facts.sampled
         first = ours.suggest(4)
         assert ours.suggest(2, pending=first[:2]) == first[2:]
         evaluate(ours, utility, 22)
@@ -448,7 +450,7 @@ def test_the_lightest_coalitions_are_suggested_at_last_though_the_predictor_fail
     ours = dupre.Valuer(owners, semivalue=semivalue, empty=utility.empty, strategy=CHECK_6)
     record(ours, {members: utility.of(members) for members in ours.suggest(19)})
     while (left := ours.left) > 1:
-        assert ours.values().sampled
+        assert ours.values().facts.sampled
         picks = ours.suggest(min(7, left - 1))
         assert len(picks) == len(set(picks)) == min(7, left - 1)
         record(ours, {members: utility.of(members) for members in picks})
@@ -471,7 +473,7 @@ def test_intervals_of_sampled_values_are_wide_enough_for_a_failed_coalition():
         ours.record_failure(FIVE.names[:1], "no")
         others = {m: u for m, u in utility.table.items() if m != FIVE.names[:1]}
         valuation = record(ours, others).values()
-        if valuation.sampled:
+        if valuation.facts.sampled:
             covered.append(holds(valuation, utility.values()))
     assert len(covered) >= 4
     assert np.mean(covered) > 0.75

@@ -57,7 +57,7 @@ def train(directory: RunDirectory, run: Run, *, json: bool, accept: bool = False
         kept = directory.write_results(valuations)
     output.print_values(valuations, json=json)
     output.say_kept(kept)
-    if checks := valuations[0].checked:
+    if checks := valuations[0].facts.checked:
         output.say(f"Trained again so far, to check what is stored: {checks:,}")
     output.say(f"Report: {directory.report}")
     if any(map(trainings_help, valuations)):

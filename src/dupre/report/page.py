@@ -16,9 +16,11 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from dupre._types import Floats
 from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.notes import ABOUT_TABLE, Code, select, warnings
+from dupre.predictor.calibration import Z95, Diagnostics
 from dupre.report.document import Heading, full_name, list_names, render, without_directories
 from dupre.report.plots import draw_figure, known_widths
 from dupre.report.relations import Relation, relations
@@ -35,7 +37,6 @@ from dupre.report.summary import (
 )
 from dupre.result import as_text
 from dupre.result.payments import Payments
-from dupre.result.records import Z95, Diagnostics
 from dupre.result.table import table_headings, table_lines
 from dupre.result.valuation import Valuation
 from dupre.wording import join_list, number, percent, shorten
@@ -167,14 +168,15 @@ def page(
             "shared": shared,
         },
     }
-    about, n = "predicted to be " if v.grand_predicted else "", len(v.owners)
+    about, n = "predicted to be " if v.facts.grand_predicted else "", len(v.owners)
+    ends = f"{about}{v.facts.grand:.4g}, of no data {v.facts.empty:.4g}"
     trained = f"{as_text.trained_part(v)} trained{as_text.failed_part(v)}"
     top = {
         "heading": heading,
         "title": heading.title or TITLE,
         "subtitle": [
             f"{v.semivalue} {v.words.nouns} of {n:,} owners; {trained}",
-            f"Utility of all data together {about}{v.grand:.4g}, of no data {v.empty:.4g}",
+            f"Utility of all data together {ends}",
             *meaning(v),
         ],
     }
@@ -212,7 +214,7 @@ def _answer(valuations: Sequence[Valuation]) -> Shown:
     caption = (
         f"Each owner's {v.words.noun} with its 95 % interval. The upright line is zero; what is "
         f"{surely(v)} left of it is marked by a diamond."
-        f"{'' if v.validation is None else ' Thick: for these validation rows alone.'}"
+        f"{'' if v.uncertainty.validation is None else ' Thick: for these validation rows alone.'}"
     )
     shown: Shown = {
         "lead": first,
@@ -248,22 +250,22 @@ def _values_table(v: Valuation) -> Table:
     columns += [f"Std, {source}" for source in stds]
     rows = []
     for i, *entries in table_lines(v):
-        parts = [Cell(f"{std.iloc[i]:.2g}", std.iloc[i]) for std in stds.values()]
+        parts = [Cell(f"{std[i]:.2g}", float(std[i])) for std in stds.values()]
         name = Cell(full_name(v.owners[i]), link=f"#owner-{i}")
         rows.append([name, *(Cell(*entry) for entry in entries), *parts])
     return Table(f"{v.words.nouns.capitalize()} of all owners", columns, rows, sortable=True)
 
 
-def _stds_by_source(v: Valuation) -> dict[str, pd.Series[float]]:
+def _stds_by_source(v: Valuation) -> dict[str, Floats]:
     """Parts of the standard deviations, (n,) each; none if there is a single one."""
-    untrained = v.prediction_std**2 - v.noise_std**2
-    found = {"predictions": untrained.clip(lower=0.0) ** 0.5}  # rounding may leave less than zero
-    if v.noise.any():
-        found["noise of trainings"] = v.noise_std
-    if v.sampling is not None:
-        found["choice of coalitions"] = v.sampling_std
-    if v.validation is not None:
-        found["choice of validation rows"] = v.validation_std
+    untrained = v.uncertainty.std("prediction") ** 2 - v.uncertainty.std("noise") ** 2
+    found = {"predictions": np.maximum(untrained, 0.0) ** 0.5}  # rounding may leave less than zero
+    if v.uncertainty.noise.any():
+        found["noise of trainings"] = v.uncertainty.std("noise")
+    if v.uncertainty.sampling is not None:
+        found["choice of coalitions"] = v.uncertainty.std("sampling")
+    if v.uncertainty.validation is not None:
+        found["choice of validation rows"] = v.uncertainty.std("validation")
     return found if len(found) > 1 else {}
 
 
@@ -336,18 +338,18 @@ def _probability_table(v: Valuation) -> Table:
 
 def _trainings(v: Valuation) -> Shown:
     """Utilities observed and predicted, and the trainings themselves."""
-    failed = f", of which {len(v.failures):,} failed" if v.failures else ""
+    failed = f", of which {len(v.facts.failures):,} failed" if v.facts.failures else ""
     words = [
         "A coalition is a group of owners whose data are pooled to train one model; its utility "
         "says how good that model is. "
-        f"{v.evaluated:,} coalitions were trained{failed}; {_counting_sentence(v)}",
+        f"{v.facts.evaluated:,} coalitions were trained{failed}; {_counting_sentence(v)}",
     ]
     words += texts(v, Code.DUPLICATES, Code.SAMPLED_COALITIONS)
-    if v.stopped:
-        words.append(f"Training ended because {v.stopped}.")
+    if v.facts.stopped:
+        words.append(f"Training ended because {v.facts.stopped}.")
     figure = None
-    if v.evidence is not None and v.evidence.coalitions["utility"].notna().any():
-        predicted = v.evidence.coalitions["utility"].isna().sum()
+    if v.facts.evidence is not None and v.facts.evidence.coalitions["utility"].notna().any():
+        predicted = v.facts.evidence.coalitions["utility"].isna().sum()
         caption = "Each point is a coalition: how many owners it has and its utility"
         if predicted:
             caption += f", trained or predicted; of those not trained {predicted:,} are shown"
@@ -383,14 +385,14 @@ def _trainings_table(v: Valuation) -> Shown:
 
 def _predictor(v: Valuation) -> Shown:
     """The predictor on utilities it was not shown."""
-    if (d := v.diagnostics) is None:
+    if (d := v.facts.diagnostics) is None:
         words = "Nothing was predicted, so nothing depends on it."
         return {"words": words, "figure": None, "notes": []}
     figure = None
-    if v.evidence is not None:
-        both = v.evidence.coalitions[["utility", "predicted"]].notna().all(axis=1)
+    if v.facts.evidence is not None:
+        both = v.facts.evidence.coalitions[["utility", "predicted"]].notna().all(axis=1)
         figure = _figure(v, "predictions") if both.any() else None
-    used = [] if v.sampled else [_similarity_sentence(d), *map(str, select(v.notes, _OF_FIT))]
+    used = [] if v.facts.sampled else [_similarity_sentence(d), *map(str, select(v.notes, _OF_FIT))]
     notes = [*map(str, select(v.notes, _OF_CHECK)), *used]
     return {"words": _left_out_sentences(v, d), "figure": figure, "notes": notes}
 
@@ -402,7 +404,7 @@ def _data(v: Valuation, found: Sequence[Relation]) -> Shown:
         "No two owners share many rows or hold data of an unusually similar kind, and no owner's "
         "data are unlike those of all others."
     )  # fmt: skip
-    if v.evidence is None:
+    if v.facts.evidence is None:
         words = "Distances between the data were not recorded."
         return {"words": words, "relations": [], "map": None, "distances": None}
     shown = {"map": _figure(v, "owner_map"), "distances": _figure(v, "distances")}
@@ -424,20 +426,21 @@ def _uncertainty(v: Valuation) -> Shown:
         words.append("Nothing is left to train: every coalition that counts was trained.")
     elif not words:
         words.append("How the uncertainty fell was not recorded.")
-    drawn = len(known) > 1 or len(v.forecast) > 1
+    drawn = len(known) > 1 or len(v.facts.forecast) > 1
     return {"words": words, "figure": _figure(v, "uncertainty") if drawn else None}
 
 
 def _failures(v: Valuation) -> Shown:
     """What went wrong, with the coalitions it concerns."""
-    failures = [f"{_member_list(names)}: {_cut(why)}" for names, why in v.failures.items()]
+    facts = v.facts
+    failures = [f"{_member_list(names)}: {_cut(why)}" for names, why in facts.failures.items()]
     raised = [
-        f"{_cut(message)} (in {len(coalitions):,} of {v.evaluated:,} trainings: "
+        f"{_cut(message)} (in {len(coalitions):,} of {facts.evaluated:,} trainings: "
         f"{join_list(map(_member_list, coalitions), most=3)})"
-        for message, coalitions in v.warnings.items()
+        for message, coalitions in facts.warnings.items()
     ]
     failed = (
-        f"{len(failures):,} of {v.evaluated:,} trainings failed; their utilities are predicted."
+        f"{len(failures):,} of {facts.evaluated:,} trainings failed; their utilities are predicted."
     )
     rest = texts(v, Code.STALE)
     if not failures and not raised and not rest:
@@ -454,13 +457,13 @@ def _failures(v: Valuation) -> Shown:
 
 def _reproduction(v: Valuation) -> Shown:
     """Versions, settings, the command."""
-    words = "" if v.provenance else (
+    words = "" if v.facts.provenance else (
         "How this was computed was not recorded; the same call with the same seed and the same "
         "data gives it again."
     )  # fmt: skip
     records = [
         (name[:1].upper() + name[1:], [(_cut(key), _cut(text)) for key, text in texts.items()])
-        for name, texts in v.provenance.items()
+        for name, texts in v.facts.provenance.items()
     ]
     return {"words": words, "records": records}
 
@@ -468,9 +471,9 @@ def _reproduction(v: Valuation) -> Shown:
 def _counting_sentence(v: Valuation) -> str:
     if v.complete:
         return "that is all that count in the values, so nothing had to be predicted."
-    if v.diagnostics is None:
+    if v.facts.diagnostics is None:
         return "they include all that were drawn for the values."
-    return f"{v.counting:,} count in the values, and those not trained were predicted."
+    return f"{v.facts.counting:,} count in the values, and those not trained were predicted."
 
 
 def _left_out_sentences(v: Valuation, d: Diagnostics) -> str:
@@ -484,9 +487,9 @@ def _left_out_sentences(v: Valuation, d: Diagnostics) -> str:
         "predictor's own 95 % interval: "
         f"{'about as many as should' if d.coverage >= 0.9 else 'fewer than should'}."
     )
-    if v.evidence is None:
+    if v.facts.evidence is None:
         return words
-    both = v.evidence.coalitions.dropna(subset=["utility", "predicted"])
+    both = v.facts.evidence.coalitions.dropna(subset=["utility", "predicted"])
     inside = (both["utility"] - both["predicted"]).abs() <= Z95 * both["std"]
     return (
         f"{words} The intervals shown here and used for the values are {d.widening:.2g} times as "

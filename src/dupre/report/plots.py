@@ -22,7 +22,8 @@ import pandas as pd
 
 from dupre._types import Floats, Ints
 from dupre.errors import InputError
-from dupre.result.records import Z95, Evidence
+from dupre.predictor.calibration import Z95
+from dupre.result.records import Evidence
 from dupre.result.valuation import Valuation
 from dupre.wording import join_list, shorten
 
@@ -106,7 +107,7 @@ def values(valuation: Valuation, ax: Axes | None = None) -> Axes:
             value, sides = frame["value"][chosen], frame[["low", "high"]][chosen].to_numpy().T
             width = np.abs(sides - value.to_numpy())
             ax.errorbar(value, at[chosen], xerr=width, fmt=marker, color=colour, capsize=3, ms=5)
-            if valuation.validation is not None:
+            if valuation.uncertainty.validation is not None:
                 sides = frame[["low alone", "high alone"]][chosen].to_numpy().T
                 ax.hlines(at[chosen], *sides, color=colour, linewidth=4, alpha=0.6)
     ax.axvline(0, color=_ink(), linewidth=0.8)
@@ -185,7 +186,7 @@ def utilities(valuation: Valuation, ax: Axes | None = None) -> Axes:
         x = other["size"] + room
         ax.plot(x, other["predicted"], "o", mfc="none", mec=ODD, ms=4, mew=0.9, label="predicted")
     ax.plot(some["size"] - room, some["utility"], "o", color=DATA, ms=4.5, label="trained")
-    ax.axhline(valuation.empty, color=_ink(), linestyle=":", linewidth=1, label="no data")
+    ax.axhline(valuation.facts.empty, color=_ink(), linestyle=":", linewidth=1, label="no data")
     ax.set(xlabel="owners in the coalition", ylabel="utility")
     _tick_whole_numbers(ax)
     _add_legend(ax)
@@ -224,7 +225,7 @@ def predictions(valuation: Valuation, ax: Axes | None = None) -> Axes:
 
 def uncertainty(valuation: Valuation, ax: Axes | None = None) -> Axes:
     """The widest 95 % interval after each batch of trainings, and as expected after more."""
-    known, ahead = known_widths(valuation), valuation.forecast
+    known, ahead = known_widths(valuation), valuation.facts.forecast
     if len(known) < 2 and len(ahead) < 2:
         raise InputError(
             "this valuation does not record how its uncertainty fell: it takes two batches of "
@@ -235,8 +236,8 @@ def uncertainty(valuation: Valuation, ax: Axes | None = None) -> Axes:
         ax.plot(known["evaluated"], known["widest"], "o-", color=DATA, ms=5, label="reached")
     if len(ahead) > 1:
         ax.plot(ahead.index, ahead["widest"], "--", color=ODD, label="expected after more")
-    if valuation.validation is not None and valuation.validation.any():
-        least = Z95 * valuation.validation_std.max()
+    if valuation.uncertainty.validation is not None and valuation.uncertainty.validation.any():
+        least = Z95 * valuation.uncertainty.std("validation").max()
         ax.axhline(least, color=_ink(), linestyle=":", linewidth=1, label="due to rows alone")
     ax.set(xlabel="coalitions trained", ylabel="widest interval, ±")
     ax.set_ylim(bottom=0)  # widths are compared by their height above zero
@@ -317,7 +318,7 @@ def _page_attribute(key: str, value: str) -> str:
 
 def known_widths(valuation: Valuation) -> pd.DataFrame:
     """Rounds after which the widest interval is known."""
-    rounds = valuation.rounds
+    rounds = valuation.facts.rounds
     return rounds.dropna(subset="widest") if "widest" in rounds else rounds.iloc[:0]
 
 
@@ -368,12 +369,12 @@ def _labels(names: pd.Index | list[str]) -> list[str]:
 
 
 def _evidence(valuation: Valuation) -> Evidence:
-    if valuation.evidence is None:
+    if valuation.facts.evidence is None:
         raise InputError(
             "this valuation holds no evidence, so there is nothing to draw here; value the owners "
             "again with this version of dupre"
         )
-    return valuation.evidence
+    return valuation.facts.evidence
 
 
 def _thin_out(frame: pd.DataFrame, by: str) -> pd.DataFrame:

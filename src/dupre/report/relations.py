@@ -52,12 +52,14 @@ class Relation:
 
 def relations(v: Valuation) -> list[Relation]:
     """Pairs that share rows or hold similar data, then owners unlike all others."""
-    if v.evidence is None:
+    if v.facts.evidence is None:
         return []
-    shared = _sharing_pairs(v, v.evidence)
+    shared = _sharing_pairs(v, v.facts.evidence)
     known = {relation.owners for relation in shared}
-    near = [relation for relation in _near_pairs(v, v.evidence) if relation.owners not in known]
-    return [*shared, *near, *_distant_owners(v, v.evidence)]
+    near = [
+        relation for relation in _near_pairs(v, v.facts.evidence) if relation.owners not in known
+    ]
+    return [*shared, *near, *_distant_owners(v, v.facts.evidence)]
 
 
 def _sharing_pairs(v: Valuation, evidence: Evidence) -> list[Relation]:

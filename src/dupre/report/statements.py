@@ -106,7 +106,7 @@ def statements(
 def shared_words(v: Valuation) -> dict[str, str]:
     """What all statements have in common: what they are about, what "surely" means."""
     others = ", if models are scored on other validation rows of the same population too"
-    known = "" if v.validation is None or not v.validation.any() else others
+    known = "" if v.uncertainty.validation is None or not v.uncertainty.validation.any() else others
     held_out = ", nor what the value is if other rows are held out"
     split = held_out if has(v.notes, Code.ONE_SPLIT) else ""
     sure = SURELY.format(surely(v).capitalize(), reservation(v), known, split)
@@ -202,7 +202,7 @@ class _StatementWriter:
         if row["std"]:
             interval = f"{self.number(row['low'])} to {self.number(row['high'])}"
             facts.append(("95 % interval", interval))
-        if v.validation is not None and v.validation.any():
+        if v.uncertainty.validation is not None and v.uncertainty.validation.any():
             low, high = map(self.number, self.alone.iloc[i])
             certain = "exact" if v.exact else low
             bounds = certain if low == high else f"{low} to {high}"
@@ -235,7 +235,7 @@ class _StatementWriter:
     def _effect(self, i: int) -> str:
         v, row = self.v, self.frame.iloc[i]
         who, value = spell_name(v.owners[i]), float(row["value"])
-        if v.subsidy:
+        if v.facts.subsidy:
             low, high = self.number(row["low"]), self.number(row["high"])
             bounds = f" We are 95 % sure that it is between {low} and {high}{reservation(v)}."
             paid = f"{who} is to be paid {self.number(value)} units of utility."
@@ -246,7 +246,7 @@ class _StatementWriter:
         near = abs(value) < 0.5 * 10.0**-self.places  # it would be printed as zero
         ends = row[["low", "high"]].to_numpy(dtype=np.float64)
         # Where owners outweigh each other, all data together may gain less than one of them.
-        gain = max(abs(v.grand - v.empty), np.abs(v.mean).max())
+        gain = max(abs(v.facts.grand - v.facts.empty), np.abs(v.mean).max())
         if near and np.abs(ends).max() <= HARDLY * gain:
             return f"Adding {added} hardly changes {score.name}{average}."
         if not near or ends[0] > 0 or ends[1] < 0:
@@ -259,7 +259,7 @@ class _StatementWriter:
 
     def _meaning(self, i: int) -> str:
         v, row = self.v, self.frame.iloc[i]
-        if v.subsidy:
+        if v.facts.subsidy:
             return (
                 "The payments share out what all owners reach together in such a way that no group "
                 "of owners has much reason to leave and train without the others."
@@ -279,13 +279,14 @@ class _StatementWriter:
         return " ".join(sentences)
 
     def _share(self, i: int) -> str:
-        v, share = self.v, self.frame["share"].iloc[i]
+        facts, share = self.v.facts, self.frame["share"].iloc[i]
         if not share > 0:  # a share below zero, or of nothing, means nothing
             return ""
-        about = "are predicted to reach" if v.grand_predicted else "reach"
+        about = "are predicted to reach" if facts.grand_predicted else "reach"
         return (
-            f"All owners together {about} a utility of {v.grand:.4g}, no data {v.empty:.4g}. "
-            f"Of the difference of {v.grand - v.empty:.4g} that is {number(100 * share, 1)} %."
+            f"All owners together {about} a utility of {facts.grand:.4g}, no data "
+            f"{facts.empty:.4g}. Of the difference of {facts.grand - facts.empty:.4g} that is "
+            f"{number(100 * share, 1)} %."
         )
 
     def _comparison(self, i: int) -> str:
@@ -317,19 +318,20 @@ class _StatementWriter:
         alone, rest = self.trained.get(frozenset([who])), frozenset(v.owners) - {who}
         sentences = []
         if alone is not None:
-            at_floor = v.floor is not None and alone <= v.floor
+            at_floor = v.facts.floor is not None and alone <= v.facts.floor
             reached = f"scored {alone:.4g} or less" if at_floor else f"reached {alone:.4g}"
             sentences.append(
                 f"A model trained on these data alone {reached}; without any data it is "
-                f"{v.empty:.4g}."
+                f"{v.facts.empty:.4g}."
             )
         # Without one of two owners the other is left: that is in its own statement.
         without = self.trained.get(rest) if len(v.owners) > 2 else None
-        if without is not None and not v.grand_predicted:
-            turn = "lost" if without <= v.grand else "gained"
+        if without is not None and not v.facts.grand_predicted:
+            turn = "lost" if without <= v.facts.grand else "gained"
+            off = abs(v.facts.grand - without)
             sentences.append(
-                f"All owners together reached {v.grand:.4g}, without these data {without:.4g}: "
-                f"{abs(v.grand - without):.2g} {turn} by leaving them out."
+                f"All owners together reached {v.facts.grand:.4g}, without these data "
+                f"{without:.4g}: {off:.2g} {turn} by leaving them out."
             )
             if v.semivalue != "leave-one-out":
                 sentences.append("That is not the value: it is about the largest group only.")
@@ -349,17 +351,18 @@ class _StatementWriter:
 
     def _caveats(self, i: int) -> list[str]:
         v, caveats = self.v, []
-        if v.diagnostics is not None and v.counting and not v.sampled:
-            left = max(v.counting - (v.evaluated - len(v.failures)), 0)
+        facts = v.facts
+        if facts.diagnostics is not None and facts.counting and not facts.sampled:
+            left = max(facts.counting - (facts.evaluated - len(facts.failures)), 0)
             caveats += [
-                f"Of the {v.counting:,} coalitions behind the values, about {left:,} were not "
+                f"Of the {facts.counting:,} coalitions behind the values, about {left:,} were not "
                 "trained but predicted. The interval allows for that."
             ] * (left > 0)
-        if v.sampled:
+        if facts.sampled:
             caveats.append(
                 "Predictions were of no use, so the values come from randomly drawn groups alone."
             )
-        if v.validation is None or not v.validation.any():
+        if v.uncertainty.validation is None or not v.uncertainty.validation.any():
             caveats += texts(v, *OF_ROWS)
         if has(v.notes, Code.FIRST_GUESS):
             caveats.append("Important coalitions are not trained yet: this value is a first guess.")
@@ -368,7 +371,7 @@ class _StatementWriter:
                 f"{rows} row{'s are' if rows > 1 else ' is'} few: other rows of the same kind "
                 "might have a very different value."
             )
-        if failed := sum(v.owners[i] in members for members in v.failures):
+        if failed := sum(v.owners[i] in members for members in facts.failures):
             caveats.append(
                 f"{failed} training{'s' if failed > 1 else ''} with these data failed; "
                 f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
@@ -425,9 +428,9 @@ class _SingleOwnerWriter(_StatementWriter):
 
 def _trained_utilities(v: Valuation) -> Mapping[frozenset[str], float]:
     """Utilities of the trained coalitions of one owner and of all but one."""
-    if v.evidence is None:
+    if v.facts.evidence is None:
         return {}
-    every = v.evidence.coalitions
+    every = v.facts.evidence.coalitions
     wanted = every[every["size"].isin([1, len(v.owners) - 1]) & every["utility"].notna()]
     return {
         frozenset(members): float(utility)

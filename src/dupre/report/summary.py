@@ -92,10 +92,10 @@ def texts(v: Valuation, *codes: Code) -> list[str]:
 
 def metric_of(v: Valuation) -> MetricName:
     """What the utility of a valuation is called."""
-    name = v.provenance.get("settings", {}).get("metric", "")
+    name = v.facts.provenance.get("settings", {}).get("metric", "")
     metric = TABLE.get(name)
     known = {} if metric is None else {"words": metric.words, "unit": metric.unit}
-    stated = v.provenance.get("metric", known)  # that of the user's own code comes first
+    stated = v.facts.provenance.get("metric", known)  # that of the user's own code comes first
     if words := stated.get("words"):
         unit = stated.get("unit", "")
         return MetricName(words, f" {unit}".rstrip(), 100.0 if unit == "points" else 1.0)
@@ -127,7 +127,7 @@ def by_size(v: Valuation) -> tuple[Ints, Floats] | None:
 
     None if nothing is known of sizes.
     """
-    n, table = len(v.owners), v.contributions
+    n, table = len(v.owners), v.facts.contributions
     if not len(table) or len(table) % n:  # not the same sizes for every owner
         return None
     numbers = table[["value", "low", "high"]].to_numpy(dtype=np.float64)
@@ -155,7 +155,7 @@ def value_with_interval(v: Valuation, i: int) -> str:
     """What an owner's data do, then its value: `they raise accuracy by 16 points (95 %: …)`."""
     places = decimals(v)
     value = number(v.mean[i], places)
-    if v.subsidy is None:
+    if v.facts.subsidy is None:
         verbs = ("they raise", "they lower", "they change")
         return f"{effect(v, i, verbs)} on average; {v.semivalue} {v.words.noun} {value}"
     if not v.std.iloc[i]:
@@ -166,7 +166,7 @@ def value_with_interval(v: Valuation, i: int) -> str:
 
 def meaning(v: Valuation) -> list[str]:
     """What utility means here, its floor, and when the last training was finished, if known."""
-    words = v.provenance.get("utility", {}).get("meaning", "")
+    words = v.facts.provenance.get("utility", {}).get("meaning", "")
     found = [f"Utility is {without_directories(words)}."] if words else []
     found += texts(v, Code.FLOOR)
     if "finished" in v.evaluations and len(v.evaluations):
@@ -202,12 +202,12 @@ def _harm_sentences(v: Valuation) -> list[str]:
     bounds = v.interval()
     low, high = bounds["low"].to_numpy(), bounds["high"].to_numpy()
     # Sums over thousands of coalitions are zero only up to rounding.
-    rounding = 1e-12 * max(np.abs(v.mean).max(), abs(v.grand), abs(v.empty), 1e-300)
+    rounding = 1e-12 * max(np.abs(v.mean).max(), abs(v.facts.grand), abs(v.facts.empty), 1e-300)
     nothing = (np.abs(low) <= rounding) & (np.abs(high) <= rounding)
     harmful = (high < 0) & ~nothing
     either = (low <= 0) & (high >= 0) & ~nothing
     found = []
-    if harmful.any() and v.subsidy:
+    if harmful.any() and v.facts.subsidy:
         found.append(f"The payment of {_names(v, harmful)} is below zero.")
     elif harmful.any():
         where = np.array(harm_by_size(v))
@@ -215,12 +215,12 @@ def _harm_sentences(v: Valuation) -> list[str]:
             what = "harm the model" if sizes == MOST else "make models worse on average"
             found += _below_zero(v, harmful & (where == sizes), what + f", {sizes}" * bool(sizes))
     if nothing.any():
-        rows = f" on the {rows_in_words(v)}" if v.validation_rows else ""
+        rows = f" on the {rows_in_words(v)}" if v.facts.validation_rows else ""
         found.append(v.words.nothing.format(who=_names(v, nothing), where=rows))
     if either.any():
         what = v.words.undecided.format(who=_names(v, either))
         found.append(f"Whether {what} is not settled: zero lies inside the interval.")
-    if not found and not v.subsidy:
+    if not found and not v.facts.subsidy:
         found.append(f"Everybody's data help: all {v.semivalue} values are {surely(v)} above zero.")
     return found
 
@@ -240,13 +240,13 @@ def _names(v: Valuation, chosen: Bools) -> str:
 
 def _trained_sentence(v: Valuation) -> str:
     done = f"{trained_part(v)} were trained{failed_part(v)}"
-    if v.complete and v.evaluated == 2 ** len(v.owners) - 1:
+    if v.complete and v.facts.evaluated == 2 ** len(v.owners) - 1:
         return f"{done[0].upper()}{done[1:]}; nothing was predicted."
     if v.complete:
         return f"{done}, all that count in the values; nothing was predicted."
-    if v.sampled:
+    if v.facts.sampled:
         return f"{done}; the values come from those drawn at random alone."
-    if v.diagnostics is None:
+    if v.facts.diagnostics is None:
         return f"{done}; the values are a sum over a sample of them, all of it trained."
     return f"{done}; the utilities of the others were predicted."
 
@@ -256,7 +256,7 @@ def _certainty_sentence(v: Valuation) -> str:
         rows = " ".join(texts(v, *OF_ROWS))
         known = f"exact{exactness_condition(v)}" if v.complete else UNMOVED
         return f"The {v.words.nouns} are {known}. {rows}".strip()
-    widest = float(half_widths(v.covariance).max())
+    widest = float(half_widths(v.uncertainty.total).max())
     settled, pairs = settled_pairs(v)
     order = f"the order of {settled:,} of the {pairs:,} pairs of owners is settled"
     if settled == pairs:
@@ -269,7 +269,7 @@ def _certainty_sentence(v: Valuation) -> str:
 
 def _population_sentence(v: Valuation) -> str:
     """For which validation rows that holds."""
-    if v.validation is None or not v.validation.any():
+    if v.uncertainty.validation is None or not v.uncertainty.validation.any():
         return " ".join(texts(v, *OF_ROWS))
     known = f"exact{exactness_condition(v)}"
     if not v.exact:

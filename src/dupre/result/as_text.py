@@ -12,7 +12,7 @@ import pandas as pd
 from dupre.result.records import Comparison
 from dupre.result.remarks import short_members
 from dupre.result.table import align, table_headings, table_lines
-from dupre.result.valuation import Valuation
+from dupre.result.values import Values
 from dupre.wording import (
     LONGEST_LINE,
     cut,
@@ -22,7 +22,7 @@ from dupre.wording import (
 )
 
 
-def format_valuation(v: Valuation) -> str:
+def format_valuation(v: Values) -> str:
     """Title, table and notes."""
     lines = [*title_of(v), "", *_table(v), "", *map(str, v.notes)]
     return "\n".join(cut(escape_controls(line), LONGEST_LINE) for line in lines)
@@ -39,17 +39,17 @@ def coalition_count(n: int) -> str:
     return "more than a thousand trillion"
 
 
-def trained_part(v: Valuation) -> str:
+def trained_part(v: Values) -> str:
     """How many of all coalitions were evaluated."""
     n = len(v.owners)
-    if v.complete and v.evaluated == 2**n - 1:
-        return f"all {v.evaluated:,} possible coalitions"
-    return f"{v.evaluated:,} of {coalition_count(n)} possible coalitions"
+    if v.complete and v.facts.evaluated == 2**n - 1:
+        return f"all {v.facts.evaluated:,} possible coalitions"
+    return f"{v.facts.evaluated:,} of {coalition_count(n)} possible coalitions"
 
 
-def failed_part(v: Valuation) -> str:
+def failed_part(v: Values) -> str:
     """How many of the evaluated coalitions failed; nothing if none did."""
-    return f", {len(v.failures):,} of them failed" if v.failures else ""
+    return f", {len(v.facts.failures):,} of them failed" if v.facts.failures else ""
 
 
 def format_comparison(semivalue: str, c: Comparison) -> str:
@@ -84,17 +84,20 @@ def format_predictions(frame: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def title_of(v: Valuation) -> list[str]:
+def title_of(v: Values) -> list[str]:
     """What was valued, how many coalitions were evaluated, and why no more."""
+    facts = v.facts
     n = len(v.owners)
     trained = f"{trained_part(v)} evaluated{failed_part(v)}"
-    grand = f"≈ {v.grand:z.4g} (predicted)" if v.grand_predicted else f"= {v.grand:z.4g}"
-    ends = f"u(all owners) {grand}, u(no data) = {v.empty:z.4g}"
+    grand = (
+        f"≈ {facts.grand:z.4g} (predicted)" if facts.grand_predicted else f"= {facts.grand:z.4g}"
+    )
+    ends = f"u(all owners) {grand}, u(no data) = {facts.empty:z.4g}"
     lines = [f"{v.semivalue} {v.words.nouns} of {n} owners; {trained}", ends]
-    return [*lines, f"Stopped: {v.stopped}."] if v.stopped else lines
+    return [*lines, f"Stopped: {facts.stopped}."] if facts.stopped else lines
 
 
-def _table(v: Valuation) -> list[str]:
+def _table(v: Values) -> list[str]:
     """Owners from most to least valuable."""
     table = [table_headings(v)]
     for owner, *entries in table_lines(v, plain_number):

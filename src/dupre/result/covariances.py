@@ -1,17 +1,67 @@
-"""Covariances of values: the sum of their sources, and what follows from it.
+"""The uncertainty of values by its sources, their sum, and what follows from it.
 
 Notation: n owners; every covariance is (n, n).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dupre._types import Floats
 from dupre.errors import InputError
+from dupre.result.records import ReadOnlyArrays
+
+Source = Literal["total", "prediction", "noise", "sampling", "validation"]
+"""A part of the uncertainty, or all of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty(ReadOnlyArrays):
+    """How uncertain values are, by the source of it: a covariance, (n, n), for each.
+
+    Attributes:
+        prediction: due to utilities not evaluated and to noise; zero when all is known exactly.
+        noise: the part of it due to the noise of trainings, as repeated ones showed it.
+        sampling: due to which coalitions enter the values; None if all do.
+        validation: due to the choice of the validation rows; None if it is not known, and then in
+            no interval.
+        total: of all sources together.
+    """
+
+    prediction: Floats
+    noise: Floats
+    sampling: Floats | None = None
+    validation: Floats | None = None
+    total: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        total = total_covariance(self.prediction, self.sampling, self.validation)
+        object.__setattr__(self, "total", total)
+        super().__post_init__()
+
+    @property
+    def for_these_rows(self) -> Floats:
+        """Covariance for these validation rows, (n, n), not for their population."""
+        return bounded_sum(self.prediction, self.sampling)
+
+    def std(self, source: Source = "total") -> Floats:
+        """Standard deviation of each value, (n,), due to one source; NaN if it is not known."""
+        part: Floats | None = getattr(self, source)
+        if part is None:
+            unknown = np.nan if source == "validation" else 0.0
+            return np.full(len(self.total), unknown)
+        return roots(np.diag(part))
+
+    def spread_of_differences(self) -> Floats:
+        """Standard deviation of any difference, (n, n); its errors may add up (DUPRE Remark 1)."""
+        sampling = 0.0 if self.sampling is None else spreads(self.sampling)
+        validation = 0.0 if self.validation is None else spreads(self.validation)
+        return np.asarray(np.hypot(spreads(self.prediction) + sampling, validation))
 
 
 def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:

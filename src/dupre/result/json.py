@@ -23,10 +23,10 @@ import reprlib
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import partial
 from types import NoneType
-from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -35,9 +35,11 @@ import pandas as pd
 from dupre._types import Floats
 from dupre.checks import LARGEST
 from dupre.errors import InputError
-from dupre.result.records import Evidence
-from dupre.result.valuation import Valuation
+from dupre.result.records import Evidence, Facts
+from dupre.result.values import Values
 from dupre.wording import json_numbers, quote, quote_names
+
+Kind = TypeVar("Kind", bound=Values)
 
 FORMAT = "dupre result"
 VERSION = 4
@@ -98,12 +100,15 @@ BOUNDS = {"distances": (0.0, LARGEST), "shared": (0.0, 1.0)}
 KNOWN = ("grand", "empty")
 """Numbers of records that are never null."""
 
-ONCE: Mapping[str, type] = dict.fromkeys(("evaluations", "provenance"), Valuation) | dict.fromkeys(
-    ("distances", "shared"), Evidence
-)
+ONCE: Mapping[str, type] = {
+    "evaluations": Values,
+    "provenance": Facts,
+    "distances": Evidence,
+    "shared": Evidence,
+}
 """Fields of these records that are the same for all valuations of a document."""
 
-ELSEWHERE = {**ONCE, **dict.fromkeys(("owners", "rows", "mean"), Valuation)}
+ELSEWHERE = {**ONCE, **dict.fromkeys(("owners", "rows", "mean"), Values)}
 """Fields that do not stand in their record but above it, or in the table of owners."""
 
 MOST_IN_A_LIST = 2**20
@@ -122,21 +127,21 @@ _KINDS = {
 """What msgspec calls the types of JSON, in words."""
 
 
-def dumps(valuations: Sequence[Valuation]) -> str:
+def dumps(valuations: Sequence[Values]) -> str:
     """The JSON document of some valuations of the same trainings.
 
     Raises:
         InputError: a text holds half a character, for which JSON has no form.
     """
-    first = valuations[0]
+    first, evidence = valuations[0], valuations[0].facts.evidence
     whole = {
         "format": FORMAT,
         "version": VERSION,
-        "valuations": [{"owners": _owner_rows(v)} | _plain(v) for v in valuations],
+        "valuations": [{"owners": _owner_rows(v)} | _plain(v, len(v.owners)) for v in valuations],
         "evaluations": first.evaluations,
-        "provenance": first.provenance,
-        "distances": first.evidence and first.evidence.distances,
-        "shared": first.evidence and first.evidence.shared,
+        "provenance": first.facts.provenance,
+        "distances": evidence and evidence.distances,
+        "shared": evidence and evidence.shared,
     }
     encode = partial(_encode, owners=first.owners)
     try:
@@ -148,8 +153,8 @@ def dumps(valuations: Sequence[Valuation]) -> str:
         ) from cause
 
 
-def loads(text: str) -> list[Valuation]:
-    """The valuations in a JSON document.
+def loads(text: str, kind: type[Kind]) -> list[Kind]:
+    """The valuations in a JSON document; `kind` is `Valuation`.
 
     Raises:
         InputError: it is damaged, contradicts itself, or is of another version.
@@ -169,32 +174,38 @@ def loads(text: str) -> list[Valuation]:
     parts = _convert(whole["valuations"], list[dict[str, Any]], "valuations")
     if not parts:
         raise InputError("the result holds no valuation")
-    return [_valuation(part, whole, f"valuations[{i}]") for i, part in enumerate(parts)]
+    return [_valuation(kind, part, whole, f"valuations[{i}]") for i, part in enumerate(parts)]
 
 
-def _owner_rows(v: Valuation) -> list[dict[str, Any]]:
+def _owner_rows(v: Values) -> list[dict[str, Any]]:
     """What is said of each owner, with all that follows from the rest."""
     alone = v.interval(for_these_rows=True).add_suffix("_for_these_rows")
     frame = v.to_frame().join(alone).rename_axis("name").reset_index()
     return frame.to_dict("records")  # type: ignore[return-value]
 
 
-def _plain(record: Any) -> dict[str, Any]:
+def _plain(record: Any, n: int) -> dict[str, Any]:
     """A record as an object; a mapping whose keys are not texts as a list of pairs.
 
     Fields that stand elsewhere in the document are left out.
     """
     hints, found = get_type_hints(type(record)), {}
     for part in fields(record):
-        if isinstance(record, ELSEWHERE.get(part.name, ())):
+        moved = isinstance(record, ELSEWHERE.get(part.name, ()))
+        if moved or not _is_written(part, n):
             continue
         thing = getattr(record, part.name)
         if is_dataclass(thing):
-            thing = _plain(thing)
+            thing = _plain(thing, n)
         elif isinstance(thing, Mapping):
             thing = list(thing.items()) if _has_pairs(hints[part.name]) else dict(thing)
         found[part.name] = thing
     return found
+
+
+def _is_written(part: Field[Any], n: int) -> bool:
+    """Whether the records of n owners have this field in JSON: of many not what follows."""
+    return part.init or n < PACKED_FROM
 
 
 def _has_pairs(hint: Any) -> bool:
@@ -218,7 +229,7 @@ def _encode(thing: Any, owners: tuple[str, ...]) -> Any:
     raise NotImplementedError(f"{type(thing).__name__} has no form in JSON")
 
 
-def _valuation(raw: dict[str, Any], whole: dict[str, Any], place: str) -> Valuation:
+def _valuation(kind: type[Kind], raw: dict[str, Any], whole: dict[str, Any], place: str) -> Kind:
     """The valuation at a place of a document."""
     stated, place_of_owners = raw.pop("owners", None), f"{place}.owners"
     owners = _convert(stated, list[_Owner], place_of_owners)
@@ -228,11 +239,11 @@ def _valuation(raw: dict[str, Any], whole: dict[str, Any], place: str) -> Valuat
     rows = np.array([owner.rows for owner in owners], dtype=np.int64)
     mean = np.array([owner.value for owner in owners], dtype=np.float64)
     reader = _Reader({"owners": names, "rows": rows, "mean": mean})
-    for name, kind in ONCE.items():
+    for name, record in ONCE.items():
         if whole[name] is not None:
-            hint = get_type_hints(kind)[name]
+            hint = get_type_hints(record)[name]
             reader.elsewhere[name] = reader.field(name, hint, whole[name], name)
-    valuation: Valuation = reader.record(Valuation, raw, place)
+    valuation: Kind = reader.record(kind, raw, place)
     _check_numbers(valuation, stated, place_of_owners)
     _check_sum(valuation, place_of_owners)
     _check_ranks(valuation, stated, place_of_owners)
@@ -264,14 +275,20 @@ class _Reader:
 
     def record(self, kind: Any, raw: Any, place: str) -> Any:
         """A record of this kind."""
-        hints, names = get_type_hints(kind), [part.name for part in fields(kind)]
+        hints, parts = get_type_hints(kind), fields(kind)
+        names = [part.name for part in parts if _is_written(part, len(self.owners))]
         moved = [name for name in names if issubclass(kind, ELSEWHERE.get(name, ()))]
         found = {name: self.elsewhere[name] for name in moved if name in self.elsewhere}
         rest = [name for name in names if name not in found]
         _check_names(_convert(raw, dict[str, Any], place), rest, place)
         for name in rest:
             found[name] = self.field(name, hints[name], raw[name], f"{place}.{name}")
-        return kind(**found)
+        record = kind(**{part.name: found.pop(part.name) for part in parts if part.init})
+        for name, stated in found.items():
+            follows = getattr(record, name)
+            if np.abs(stated - follows).max() > ROUNDING * np.abs(follows).max():
+                raise _damage(f"{place}.{name}", "what follows from its parts", stated)
+        return record
 
     def field(self, name: str, hint: Any, raw: Any, place: str) -> Any:
         """A field of a record with this name and type."""
@@ -284,6 +301,9 @@ class _Reader:
             return np.nan if found is None else found
         if is_dataclass(hint):
             return self.record(hint, raw, place)
+        if get_origin(hint) is tuple and is_dataclass(kind := get_args(hint)[0]):
+            parts = enumerate(_convert(raw, list[Any], place))
+            return tuple(self.record(kind, part, f"{place}[{i}]") for i, part in parts)
         if hint is pd.DataFrame:
             return self.table(name, raw, place)
         if get_origin(hint) is np.ndarray:
@@ -358,7 +378,7 @@ def _check_texts(cell: str, place: str) -> None:
         raise _damage(place, "a JSON list of texts", cell) from None
 
 
-def _check_numbers(v: Valuation, stated: Any, place: str) -> None:
+def _check_numbers(v: Values, stated: Any, place: str) -> None:
     """Raise InputError if what is stated of owners does not follow from the rest of the document.
 
     That finds damage and contradictions: a value that is not in the middle of its interval, a share
@@ -381,21 +401,21 @@ def _check_numbers(v: Valuation, stated: Any, place: str) -> None:
                 raise _damage(at, f"{number}, which follows from its value and the {source}", found)
 
 
-def _check_sum(v: Valuation, place: str) -> None:
+def _check_sum(v: Values, place: str) -> None:
     """Shapley values add up to u(all) - u(empty); if sampled, within their error."""
     if v.semivalue != "Shapley":
         return
-    allowed = ROUNDING * (abs(v.grand) + abs(v.empty) + float(np.abs(v.mean).sum()))
-    if v.sampling is not None or v.sampled or v.corrected:
+    allowed = ROUNDING * (abs(v.facts.grand) + abs(v.facts.empty) + float(np.abs(v.mean).sum()))
+    if v.uncertainty.sampling is not None or v.facts.sampled or v.facts.corrected:
         allowed += STDS * float(v.std.sum())
     if abs(v.efficiency_gap) > allowed:
         raise InputError(
             f"the result is damaged: the values in {place} add up to {v.mean.sum():.6g}, but "
-            f"Shapley values add up to grand - empty = {v.grand - v.empty:.6g}"
+            f"Shapley values add up to grand - empty = {v.facts.grand - v.facts.empty:.6g}"
         )
 
 
-def _check_ranks(v: Valuation, stated: Any, place: str) -> None:
+def _check_ranks(v: Values, stated: Any, place: str) -> None:
     """Best and worst ranks are those of the level 0.95, up to rounding of probabilities."""
     ranges = [v.rank_range(0.95 + off) for off in (-ROUNDING, ROUNDING)]
     for i, owner in enumerate(stated):
@@ -416,8 +436,10 @@ def _convert(raw: Any, kind: Any, place: str) -> Any:
         inner = path.rstrip("`")
         if lacking := re.fullmatch("Object missing required field `(.*)`", message):
             raise _missing(place + inner, lacking[1]) from None
-        for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", inner):
+        shown = inner.partition("[...]")[0]  # a key of a mapping, which msgspec does not name
+        for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", shown):
             raw = raw[name or int(number)]
+        message = re.sub("^Invalid enum value .*", "a value that is known here", message)
         expected = re.sub(r"^Expected |, got .*$", "", message)
         words = re.sub("`([^`]*)`", lambda found: _in_words(found[1]), expected)
         raise _damage(place + inner, words, raw) from None

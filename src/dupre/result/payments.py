@@ -19,7 +19,7 @@ from dupre.errors import InputError
 from dupre.notes import Code, Note, note, select, warnings
 from dupre.result.table import align
 from dupre.result.uncertainty import OF_ROWS, rows_in_words, variance_shares
-from dupre.result.valuation import Valuation
+from dupre.result.values import Values
 from dupre.wording import LONGEST_LINE, cut, escape_controls, join_list, percent, printable
 
 Negative = Literal["zero", "owe"]
@@ -96,7 +96,7 @@ class Payments:
 
 
 def share_amount(
-    v: Valuation, amount: float, *, currency: str, negative: Negative, minimum: float
+    v: Values, amount: float, *, currency: str, negative: Negative, minimum: float
 ) -> Payments:
     """Share an amount among the owners of a valuation; see `Valuation.payments`."""
     if CODE.fullmatch(currency):
@@ -145,7 +145,7 @@ def share_amount(
     return paid
 
 
-def explain_outside(v: Valuation) -> str:
+def explain_outside(v: Values) -> str:
     """Why a payment can be outside its own interval, and what to do."""
     # A draw pays a value above zero a part, and one below zero nothing: on average an owner near
     # zero gets more in draws than by its expected value, and the others get less.
@@ -179,9 +179,9 @@ def _check_terms(amount: float, minimum: float, n: int, places: int, negative: N
         )
 
 
-def _without_rounding(v: Valuation) -> Floats:
+def _without_rounding(v: Values) -> Floats:
     """The values, (n,); those that are only rounding errors of utilities are zero."""
-    size = np.nanmax(np.abs([v.grand, v.empty, *v.evaluations.get("utility", ())]))
+    size = np.nanmax(np.abs([v.facts.grand, v.facts.empty, *v.evaluations.get("utility", ())]))
     return np.where(np.abs(v.mean) > 1e-12 * size, v.mean, 0.0)
 
 
@@ -191,13 +191,13 @@ def _are_shareable(values: Floats, negative: Negative) -> Bools:
     return np.asarray(found > 0)
 
 
-def _greatest_source(v: Valuation) -> str:
+def _greatest_source(v: Values) -> str:
     """The source of the greatest part of the variance."""
     shares = variance_shares(v)
     return max(shares, key=lambda source: shares[source])
 
 
-def _remedy(v: Valuation) -> str:
+def _remedy(v: Values) -> str:
     """What reduces the greatest part of the uncertainty."""
     greatest = _greatest_source(v)
     if greatest == "rows":
@@ -207,20 +207,20 @@ def _remedy(v: Valuation) -> str:
     return "repeat the trainings" if greatest == "noise" else "train more coalitions"
 
 
-def _draw_values(v: Valuation) -> Floats:
+def _draw_values(v: Values) -> Floats:
     """Joint draws of the values from their normal distribution, (m, n)."""
     # A little is added to the diagonal: the values may have a known sum, so that the covariance
     # is singular, and its factor must not depend on rounding.
-    n, variance = len(v.owners), np.maximum(np.diag(v.covariance), 0.0)
+    n, variance = len(v.owners), np.maximum(np.diag(v.uncertainty.total), 0.0)
     size = float(variance.max())
     if not size > 0:
         return v.mean[None]
-    factor = cholesky(v.covariance + 1e-8 * size * np.eye(n), lower=True)
+    factor = cholesky(v.uncertainty.total + 1e-8 * size * np.eye(n), lower=True)
     # Each value keeps its own variance: one that is certain is the same in every draw.
     factor *= np.sqrt(variance / (variance + 1e-8 * size))[:, None]
     normal = np.random.default_rng(0).standard_normal((DRAWS, n))
     # Owners of the same rows have the same draws, whatever was added.
-    every = np.column_stack([v.mean, v.covariance])
+    every = np.column_stack([v.mean, v.uncertainty.total])
     _, first, which = np.unique(every, axis=0, return_index=True, return_inverse=True)
     return np.asarray(v.mean + normal @ factor.T)[:, first[which.reshape(-1)]]
 

@@ -5,16 +5,15 @@ Notation: n owners.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dupre._types import Floats
-from dupre.predictor.calibration import Z95 as Z95  # noqa: PLC0414  # until all import it there
-from dupre.predictor.calibration import Diagnostics as Diagnostics  # noqa: PLC0414
-from dupre.predictor.calibration import PredictorCheck as PredictorCheck  # noqa: PLC0414
+from dupre.predictor.calibration import Diagnostics, PredictorCheck
 
 
 class ReadOnlyArrays:
@@ -188,3 +187,78 @@ class TrainingNoise:
     def unmeasured(self) -> bool:
         """Whether seeds may matter, and no training was repeated to see how much."""
         return self.seeded and not self.further
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What belongs to values besides their uncertainty: where they come from, and at what price.
+
+    Attributes:
+        grand: utility of all owners together.
+        empty: utility of no owner.
+        evaluated: number of coalitions evaluated, those that failed included.
+        grand_predicted: whether `grand` was predicted, not evaluated.
+        floor: lowest utility that counts; None if there is none.
+        floored: how many evaluated coalitions have a lower one.
+        counting: number of coalitions that enter the values; those that hold the same rows count
+            once if one evaluation serves all of them.
+        first_left: how many of the 2n + 1 heaviest coalitions are not evaluated; the values are
+            a first guess until all are.
+        found: how many evaluations were known before the call; not printed, so that a resumed run
+            prints the same as one that was never interrupted.
+        checked: how many stored evaluations were done again, to see that they are still the same;
+            extra to the budget, without that of no data, and not printed either.
+        stale: evaluations in the store that were not used, because rows have changed since.
+        stopped: why no more was evaluated.
+        validation_rows: how many; 0 if that is not known.
+        duplicates: what equal rows saved; None if no coalitions hold the same rows, or utilities
+            depend on names.
+        failures: coalitions whose training failed, with the reason; they are predicted.
+        warnings: messages of warnings raised by trainings, with the coalitions that raised each.
+        training_noise: what repeated trainings say about chance in utilities; None if not known.
+        diagnostics: of the predictor; None when nothing had to be predicted.
+        check: of the predictor on check coalitions; None when there are none.
+        sampled: whether the values come from random coalitions alone, because the predictor
+            failed on the check coalitions.
+        corrected: whether the error of the predictor was estimated and corrected.
+        uncorrected: whether a correction was asked for, but has too few random coalitions.
+        subsidy: of the least core; None for semivalues.
+        rounds: what was known after each batch: number evaluated, widest half interval (unless
+            very many coalitions count) and, on check coalitions, the predictor's error, that of
+            the mean of their size (by_size) and the coverage.
+        contributions: what each `owner` adds to groups of so many `others` on average: `value`,
+            `low` and `high`; of more than 12 owners for 12 sizes. Empty if the predictor failed.
+        forecast: expected half widths of the 95 % intervals against further evaluations.
+        evidence: utilities observed and predicted, and how the owners' data relate.
+        provenance: how to reproduce the values, in sections such as "versions" and "settings",
+            each a mapping of names to texts.
+    """
+
+    grand: float
+    empty: float
+    evaluated: int
+    grand_predicted: bool = False
+    floor: float | None = None
+    floored: int = 0
+    counting: int = 0
+    first_left: int = 0
+    found: int = 0
+    checked: int = 0
+    stale: int = 0
+    stopped: str = ""
+    validation_rows: int = 0
+    duplicates: Duplicates | None = None
+    failures: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    warnings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    training_noise: TrainingNoise | None = None
+    diagnostics: Diagnostics | None = None
+    check: PredictorCheck | None = None
+    sampled: bool = False
+    corrected: bool = False
+    uncorrected: bool = False
+    subsidy: Subsidy | None = None
+    rounds: pd.DataFrame = field(default_factory=pd.DataFrame)
+    contributions: pd.DataFrame = field(default_factory=pd.DataFrame)
+    forecast: pd.DataFrame = field(default_factory=pd.DataFrame)
+    evidence: Evidence | None = None
+    provenance: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

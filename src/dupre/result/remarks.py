@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from dupre.game.coalitions import format_members
 from dupre.notes import Code, Note, note, worst_first
-from dupre.result.records import Diagnostics, Duplicates, Subsidy
+from dupre.predictor.calibration import Diagnostics
+from dupre.result.records import Duplicates, Facts, Subsidy
 from dupre.result.uncertainty import exactness_condition, uncertainty_notes
-from dupre.result.valuation import Valuation
+from dupre.result.values import Values
 from dupre.wording import MOST_NAMED, count_things, join_list, printable
+
+Kind = TypeVar("Kind", bound=Values)
 
 MOST_WARNINGS = 3
 """Kinds of warning told one by one; the others are counted."""
@@ -39,26 +43,26 @@ DERIVED = frozenset(
 """Codes of the notes that follow from the numbers of a result."""
 
 
-def with_notes(v: Valuation, further: Iterable[Note] = ()) -> Valuation:
+def with_notes(v: Kind, further: Iterable[Note] = ()) -> Kind:
     """The valuation with all its notes, the gravest first; `further` are added to those it has."""
     noticed = [*(one for one in v.notes if one.code not in DERIVED), *further]
     v = replace(v, notes=worst_first(noticed))  # some that follow depend on them
     return replace(v, notes=worst_first([*_derive(v), *v.notes]))
 
 
-def _derive(v: Valuation) -> list[Note]:
+def _derive(v: Values) -> list[Note]:
     """The notes that follow from the numbers."""
     return [
-        *(_predictor(v, v.diagnostics) if v.diagnostics is not None else ()),
+        *(_predictor(v, v.facts.diagnostics) if v.facts.diagnostics is not None else ()),
         *_coalitions(v),
         *uncertainty_notes(v),
         *_sum(v),
-        *_utilities(v),
-        *_trainings(v),
+        *_utilities(v.facts),
+        *_trainings(v.facts),
     ]
 
 
-def _predictor(v: Valuation, d: Diagnostics) -> list[Note]:
+def _predictor(v: Values, d: Diagnostics) -> list[Note]:
     facts = {"error": d.error, "coverage": d.coverage, "r2": d.r2}
     if np.isnan(d.r2):  # utilities without a variance, of which nothing can be explained
         first = "Predictor not checked: the evaluated utilities are all equal."
@@ -69,17 +73,17 @@ def _predictor(v: Valuation, d: Diagnostics) -> list[Note]:
             f"R² {d.r2:z.2f}, 95 % intervals cover {100 * d.coverage:.0f} %."
         )
     found = [note(Code.LEFT_OUT, first, **facts), *_check(v)]
-    return found if v.sampled else [*found, *_learned(v, d)]  # then the values do not use it
+    return found if v.facts.sampled else [*found, *_learned(v, d)]  # then the values do not use it
 
 
-def _learned(v: Valuation, d: Diagnostics) -> list[Note]:
+def _learned(v: Values, d: Diagnostics) -> list[Note]:
     """What a predictor has learned that the values rely on, and doubts about it."""
     found = []
     if d.asked:
         text = f"The predictor is as asked for: {d.asked}."
         found.append(note(Code.ASKED_PREDICTOR, text, asked=d.asked))
     scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
-    measured = v.training_noise is not None and v.training_noise.std > 0
+    measured = v.facts.training_noise is not None and v.facts.training_noise.std > 0
     besides = " besides that of trainings" if measured else ""
     alike = f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}{besides}."
     found.append(note(Code.SIMILARITY, alike, scales=dict(d.scales), noise=d.noise))
@@ -91,10 +95,10 @@ def _learned(v: Valuation, d: Diagnostics) -> list[Note]:
         found.append(note(Code.WIDENED, text, factor=d.widening))
     if d.strays:
         text = (
-            f"Outliers: {d.strays} of {v.evaluated:,} evaluations, which count in the values but "
-            "not in predictions, and widen the intervals."
+            f"Outliers: {d.strays} of {v.facts.evaluated:,} evaluations, which count in the values "
+            "but not in predictions, and widen the intervals."
         )
-        found.append(note(Code.OUTLIERS, text, outliers=d.strays, evaluated=v.evaluated))
+        found.append(note(Code.OUTLIERS, text, outliers=d.strays, evaluated=v.facts.evaluated))
     # A constant has an R² of zero by definition; left-out utilities can do worse.
     if d.r2 <= 0:
         text = "the predictor is no better than a constant; evaluate more."
@@ -102,9 +106,9 @@ def _learned(v: Valuation, d: Diagnostics) -> list[Note]:
     return found
 
 
-def _check(v: Valuation) -> list[Note]:
+def _check(v: Values) -> list[Note]:
     """What check coalitions say about the predictor, and what follows."""
-    found, held = [], v.check
+    found, held = [], v.facts.check
     facts: dict[str, float] = {}
     if held is not None:
         facts = {"held_out": held.held_out, "error": held.error, "by_size": held.by_size}
@@ -115,44 +119,44 @@ def _check(v: Valuation) -> list[Note]:
         )
         found.append(note(Code.CHECK_COALITIONS, text, **facts, coverage=held.coverage))
     failed = "on check coalitions the predictor is not clearly better than the mean of their size"
-    if v.sampled:
+    if v.facts.sampled:
         alone = "so the values do not use it: they come from randomly drawn coalitions alone."
         return [*found, note(Code.PREDICTOR_FAILED, f"{failed}, {alone}", **facts, used=False)]
     if held is not None and held.failed:
         text = f"{failed}; evaluate more."
         found.append(note(Code.PREDICTOR_FAILED, text, **facts, used=True))
-    if v.uncorrected:
+    if v.facts.uncorrected:
         text = (
             "too few random coalitions are evaluated to estimate the error of the predictor; the "
             "values are not corrected."
         )
         found.append(note(Code.NOT_CORRECTED, text))
-    if v.corrected:
+    if v.facts.corrected:
         text = "The error of the predictor was estimated from random coalitions and corrected."
         found.append(note(Code.CORRECTED, text))
     return found
 
 
-def _coalitions(v: Valuation) -> list[Note]:
+def _coalitions(v: Values) -> list[Note]:
     """Which coalitions the values come from."""
     found = []
     if v.complete:
         text = f"Exact{exactness_condition(v)}: every coalition that counts was evaluated."
         found.append(note(Code.EXACT, text))
-    if v.duplicates is not None:
-        found.append(_duplicates(v.duplicates))
-    if v.sampling is not None:
+    if v.facts.duplicates is not None:
+        found.append(_duplicates(v.facts.duplicates))
+    if v.uncertainty.sampling is not None:
         found.append(_sampling(v))
-    if v.subsidy is not None:
-        found += _subsidy(v.subsidy, complete=v.complete)
+    if v.facts.subsidy is not None:
+        found += _subsidy(v.facts.subsidy, complete=v.complete)
     # Without diagnostics nothing is predicted: those left have no weight in these values.
-    if v.first_left and v.diagnostics is not None:
-        are, first = "is" if v.first_left == 1 else "are", min(2 * len(v.owners) + 1, v.counting)
+    if (left := v.facts.first_left) and v.facts.diagnostics is not None:
+        first = min(2 * len(v.owners) + 1, v.facts.counting)
         text = (
-            f"{v.first_left} of the {first} most important coalitions {are} not evaluated; these "
-            "values are a first guess."
+            f"{left} of the {first} most important coalitions {'is' if left == 1 else 'are'} not "
+            "evaluated; these values are a first guess."
         )
-        found.append(note(Code.FIRST_GUESS, text, left=v.first_left, first=first))
+        found.append(note(Code.FIRST_GUESS, text, left=left, first=first))
     return found
 
 
@@ -201,80 +205,83 @@ def _subsidy(s: Subsidy, *, complete: bool) -> list[Note]:
     return [least, note(Code.SUBSIDY_SEARCHED, text, **looks)]
 
 
-def _sampling(v: Valuation) -> Note:
+def _sampling(v: Values) -> Note:
     """What the choice of coalitions and the predictions add to the uncertainty."""
-    drawn = f"The values are sums over {v.counting:,} sampled coalitions"
-    if v.diagnostics is None:
+    drawn = f"The values are sums over {v.facts.counting:,} sampled coalitions"
+    if v.facts.diagnostics is None:
         drawn += ", all of them evaluated"
-    sampling, prediction = float(v.sampling_std.max()), float(v.prediction_std.max())
+    sampling, prediction = (
+        float(v.uncertainty.std("sampling").max()),
+        float(v.uncertainty.std("prediction").max()),
+    )
     text = (
         f"{drawn}: of the standard deviations up to {sampling:.2g} is due to their choice, up to "
         f"{prediction:.2g} to predictions."
     )
     # Equal draws say nothing about others; differences of this size are rounding.
-    if v.diagnostics is None and sampling <= 1e-12 * float(np.abs(v.mean).max()):
+    if v.facts.diagnostics is None and sampling <= 1e-12 * float(np.abs(v.mean).max()):
         text += " All draws agree; how far others would be is not known."
     elif sampling > prediction:
         text += " More samples would help, and cost no training."
-    facts = {"counting": v.counting, "sampling": sampling, "prediction": prediction}
+    facts = {"counting": v.facts.counting, "sampling": sampling, "prediction": prediction}
     return note(Code.SAMPLED_COALITIONS, text, **facts)
 
 
-def _sum(v: Valuation) -> list[Note]:
+def _sum(v: Values) -> list[Note]:
     """Whether the values add up to the gain of all owners."""
     # Sums over thousands of weights are exact to about this; Shapley values have no other gap.
-    if abs(v.efficiency_gap) <= 1e-9 * max(1.0, abs(v.grand), abs(v.empty)):
+    if abs(v.efficiency_gap) <= 1e-9 * max(1.0, abs(v.facts.grand), abs(v.facts.empty)):
         return []
-    total, gain = float(v.mean.sum()), float(v.grand - v.empty)
+    total, gain = float(v.mean.sum()), float(v.facts.grand - v.facts.empty)
     text = f"The values add up to {total:z.4g}, u(all owners) - u(no data) is {gain:z.4g}."
     return [note(Code.EFFICIENCY_GAP, text, sum=total, gain=gain)]
 
 
-def _utilities(v: Valuation) -> list[Note]:
+def _utilities(f: Facts) -> list[Note]:
     """Scores below the floor, or below that of no data."""
     found = []
-    if v.floor is not None:
-        what = f"{v.floor:.4g}{', the score of no data,' if v.floor == v.empty else ''}"
-        text = f"Utilities below {what} count as that: {v.floored:,} of {v.evaluated:,} coalitions."
-        counts = {"floored": v.floored, "evaluated": v.evaluated}
-        found.append(note(Code.FLOOR, text, floor=v.floor, **counts))
+    if f.floor is not None:
+        what = f"{f.floor:.4g}{', the score of no data,' if f.floor == f.empty else ''}"
+        text = f"Utilities below {what} count as that: {f.floored:,} of {f.evaluated:,} coalitions."
+        counts = {"floored": f.floored, "evaluated": f.evaluated}
+        found.append(note(Code.FLOOR, text, floor=f.floor, **counts))
     # Failed trainings have no score that could be above it.
-    if v.floored and v.floored == v.evaluated - len(v.failures):
+    if f.floored and f.floored == f.evaluated - len(f.failures):
         text = "no group scores above the floor; is the model of any use here?"
-        found.append(note(Code.NONE_ABOVE_FLOOR, text, floor=v.floor))
-    if v.grand < v.empty:
+        found.append(note(Code.NONE_ABOVE_FLOOR, text, floor=f.floor))
+    if f.grand < f.empty:
         text = (
             "all data together score worse than none; is greater better here, and are validation "
             "rows like those to train on (units, labels)?"
         )
-        found.append(note(Code.WORSE_THAN_NOTHING, text, all=float(v.grand), none=float(v.empty)))
+        found.append(note(Code.WORSE_THAN_NOTHING, text, all=float(f.grand), none=float(f.empty)))
     return found
 
 
-def _trainings(v: Valuation) -> list[Note]:
+def _trainings(f: Facts) -> list[Note]:
     """What went wrong with trainings."""
     found = []
-    if v.failures:
-        members, reason = next(iter(v.failures.items()))
+    if f.failures:
+        members, reason = next(iter(f.failures.items()))
         text = (
-            f"{len(v.failures)} of {v.evaluated:,} evaluations failed; predicted instead: "
-            f"{list_coalitions(v.failures)}. The first, {short_members(members)}: {reason}"
+            f"{len(f.failures)} of {f.evaluated:,} evaluations failed; predicted instead: "
+            f"{list_coalitions(f.failures)}. The first, {short_members(members)}: {reason}"
         )
         # All of them are in `failures`; of many owners the list is long.
-        counts = {"failed": len(v.failures), "evaluated": v.evaluated}
+        counts = {"failed": len(f.failures), "evaluated": f.evaluated}
         found.append(note(Code.FAILED_TRAININGS, text, **counts, first=list(members)))
-    if v.stale:
-        told = f"{count_things(v.stale, 'stored evaluation')}, repeats included"
+    if f.stale:
+        told = f"{count_things(f.stale, 'stored evaluation')}, repeats included"
         text = f"Not used: {told}, of rows changed since then."
-        found.append(note(Code.STALE, text, stale=v.stale))
-    for message, coalitions in list(v.warnings.items())[:MOST_WARNINGS]:
+        found.append(note(Code.STALE, text, stale=f.stale))
+    for message, coalitions in list(f.warnings.items())[:MOST_WARNINGS]:
         text = (
-            f"Warning in {len(coalitions):,} of {v.evaluated:,} evaluations "
+            f"Warning in {len(coalitions):,} of {f.evaluated:,} evaluations "
             f"({list_coalitions(coalitions)}): {message}"
         )
-        counts = {"coalitions": len(coalitions), "evaluated": v.evaluated}
+        counts = {"coalitions": len(coalitions), "evaluated": f.evaluated}
         found.append(note(Code.WARNINGS, text, message=message, **counts))
-    if (more := len(v.warnings) - MOST_WARNINGS) > 0:
+    if (more := len(f.warnings) - MOST_WARNINGS) > 0:
         found.append(note(Code.WARNINGS, f"{more} more kinds of warning.", more=more))
     return found
 

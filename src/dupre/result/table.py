@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dupre.result.valuation import Valuation
+from dupre.result.values import Values
 from dupre.wording import number
 
 
@@ -29,12 +29,12 @@ class Line(NamedTuple):
     rank: Entry
 
 
-def table_headings(v: Valuation) -> tuple[str, ...]:
+def table_headings(v: Values) -> tuple[str, ...]:
     """One for each part of a `Line`."""
     return "owner", "rows", v.words.noun, "95 % interval", "share", "rank (95 %)"
 
 
-def table_lines(v: Valuation, form: Callable[[float, int], str] = number) -> list[Line]:
+def table_lines(v: Values, form: Callable[[float, int], str] = number) -> list[Line]:
     """One for each owner, from the greatest value to the smallest; `form` formats a number."""
     frame, places = v.to_frame(), decimals(v)
     found = []
@@ -66,8 +66,8 @@ def align(lines: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def decimals(v: Valuation) -> int:
+def decimals(v: Values) -> int:
     """As many decimals of a value as the intervals deserve."""
-    rounding = 1e-12 * (max(abs(v.grand), abs(v.empty)) or 1.0)
+    rounding = 1e-12 * (max(abs(v.facts.grand), abs(v.facts.empty)) or 1.0)
     size = max(float(v.std.median()), 3e-3 * float(np.abs(v.mean).max()), rounding)
     return max(0, int(1 - np.floor(np.log10(size))))

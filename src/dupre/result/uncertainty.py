@@ -8,12 +8,10 @@ one of them each.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
 
-from dupre.checks import positive
 from dupre.notes import TOO_NARROW, Code, Note, has, note
-from dupre.result.covariances import check_level, half_widths
-from dupre.result.valuation import Valuation
+from dupre.result.covariances import half_widths
+from dupre.result.values import Values
 from dupre.wording import count_things
 
 OF_ROWS = (Code.UNKNOWN_ROWS, Code.UNCHANGED_BY_ROWS, Code.POPULATION, Code.ONE_SPLIT)
@@ -31,92 +29,88 @@ DOMINANT = 0.9
 """Share of the variance from which on nothing but more validation rows helps."""
 
 
-def variance_shares(v: Valuation) -> dict[str, float]:
+def variance_shares(v: Values) -> dict[str, float]:
     """Parts of the variance of all values: validation rows, noise of trainings, and the rest.
 
     Of the rest more trainings or draws help: coalitions not evaluated, or not drawn.
     """
-    whole = float(np.trace(v.covariance)) or 1.0
-    rows = 0.0 if v.validation is None else float(np.trace(v.validation)) / whole
-    noise = float(np.trace(v.noise)) / whole
+    whole = float(np.trace(v.uncertainty.total)) or 1.0
+    rows = (
+        0.0
+        if v.uncertainty.validation is None
+        else float(np.trace(v.uncertainty.validation)) / whole
+    )
+    noise = float(np.trace(v.uncertainty.noise)) / whole
     return {"rows": rows, "noise": noise, "not_evaluated": max(0.0, 1 - rows - noise)}
 
 
-def trainings_help(v: Valuation) -> bool:
+def trainings_help(v: Values) -> bool:
     """Whether further trainings can still narrow the intervals by much."""
     return not v.complete and variance_shares(v)["rows"] < DOMINANT
 
 
-def count_rows_for(v: Valuation, distance: float, level: float) -> int | None:
-    """See `Valuation.validation_rows_for`."""
-    check_level(level)
-    if v.validation is None or not v.validation_rows:
-        return None
-    allowed = (positive(distance, "the distance") / float(ndtri((1 + level) / 2))) ** 2
-    left = allowed - np.diag(v.covariance_for_these_rows)
-    if (left <= 0).any():
-        return None
-    return int(np.ceil(v.validation_rows * np.max(np.diag(v.validation) / left)))
-
-
-def uncertainty_notes(v: Valuation) -> list[Note]:
+def uncertainty_notes(v: Values) -> list[Note]:
     """What is known of each source, and what would reduce it."""
     return [*_training_noise(v), *_validation(v), *_variance(v), *_forecast(v)]
 
 
-def exactness_condition(v: Valuation) -> str:
+def exactness_condition(v: Values) -> str:
     """For what values are exact; other validation rows or seeds would give others."""
-    known = v.training_noise
+    known = v.facts.training_noise
     # Equal second trainings of a model with seeds do not prove that no seed matters.
     fixed = known is not None and known.deterministic and not known.seeded
     seeds = "seeds" if known is not None and known.seeded else "utilities"
-    if not v.validation_rows and (v.validation is None or not v.validation.any()):
+    if not v.facts.validation_rows and (
+        v.uncertainty.validation is None or not v.uncertainty.validation.any()
+    ):
         return "" if fixed else f" for these {seeds}"
     return f" for these validation rows{'' if fixed else f' and {seeds}'}"
 
 
-def _validation(v: Valuation) -> list[Note]:
+def _validation(v: Values) -> list[Note]:
     """For whom the intervals hold: for these validation rows, and for those they come from."""
-    if v.validation is None:  # utilities are plain numbers
+    if v.uncertainty.validation is None:  # utilities are plain numbers
         text = "How much other validation rows would change the values is not known, and in no "
         return [note(Code.UNKNOWN_ROWS, f"{text}interval.")]
-    if not v.validation.any():  # without any rows there is no choice
-        return [_unchanged_by_rows(v)] if v.validation_rows else []
-    wide = float(half_widths(v.covariance).max())
+    if not v.uncertainty.validation.any():  # without any rows there is no choice
+        return [_unchanged_by_rows(v)] if v.facts.validation_rows else []
+    wide = float(half_widths(v.uncertainty.total).max())
     alone = width_for_these_rows(v) or ("exact" if v.complete else UNMOVED)
     text = (
         f"Intervals are for the population that the {rows_in_words(v)} come from, up to "
         f"± {wide:.2g}; for these rows alone the {v.words.nouns} are {alone}."
     )
-    return [note(Code.POPULATION, text, rows=v.validation_rows, widest=wide)]
+    return [note(Code.POPULATION, text, rows=v.facts.validation_rows, widest=wide)]
 
 
-def width_for_these_rows(v: Valuation) -> str:
+def width_for_these_rows(v: Values) -> str:
     """How far values may be off for these validation rows alone, in words; "" if not at all."""
     wide, narrow = (
-        float(half_widths(part).max()) for part in (v.covariance, v.covariance_for_these_rows)
+        float(half_widths(part).max())
+        for part in (v.uncertainty.total, v.uncertainty.for_these_rows)
     )
     return f"within ± {narrow:.2g}" if narrow > 1e-6 * wide else ""
 
 
-def _unchanged_by_rows(v: Valuation) -> Note:
+def _unchanged_by_rows(v: Values) -> Note:
     """What is not known if all resamples of the validation rows give the same values.
 
     What happens in 3 of m rows of a population is missing in m rows of it with 5 % (Hanley and
     Lippman-Hand, JAMA 249, 1983).
     """
+    rows = v.facts.validation_rows
     text = (
         f"No resample of the {rows_in_words(v)} changes the {v.words.nouns}. What is true of fewer "
-        f"than about 3 in {v.validation_rows:,} rows of their population may be missing in them, "
-        "and is in no interval."
+        f"than about 3 in {rows:,} rows of their population may be missing in them, and is in no "
+        "interval."
     )
-    return note(Code.UNCHANGED_BY_ROWS, text, rows=v.validation_rows)
+    return note(Code.UNCHANGED_BY_ROWS, text, rows=rows)
 
 
-def _variance(v: Valuation) -> list[Note]:
+def _variance(v: Values) -> list[Note]:
     """Where the uncertainty comes from, and what would reduce it."""
     shares, found = variance_shares(v), []
-    other = f"coalitions not evaluated{'' if v.sampling is None else ' or not drawn'}"
+    other = f"coalitions not evaluated{'' if v.uncertainty.sampling is None else ' or not drawn'}"
     sources = [
         (shares["rows"], f"the choice of the {rows_in_words(v)}, which more of them reduce"),
         (shares["noise"], "noise of trainings, which repeats reduce"),
@@ -130,9 +124,9 @@ def _variance(v: Valuation) -> list[Note]:
         facts = {"rows": shares["rows"], "noise": shares["noise"], "not_evaluated": rest_of_it}
         found.append(note(Code.VARIANCE, text, **facts))
     if shares["rows"] >= DOMINANT:
-        half = float(half_widths(v.covariance).max()) / 2
+        half = float(half_widths(v.uncertainty.total).max()) / 2
         # From rows that tell too little, a number of rows would be a guess.
-        needed = None if has(v.notes, *TOO_NARROW) else count_rows_for(v, half, 0.95)
+        needed = None if has(v.notes, *TOO_NARROW) else v.validation_rows_for(half)
         more = f": about {float(f'{needed:.2g}'):,.0f} would halve the widest" if needed else ""
         first = "O" if v.complete else "More trainings can hardly narrow the intervals, o"
         rest = " narrow the intervals" if v.complete else ""
@@ -141,15 +135,15 @@ def _variance(v: Valuation) -> list[Note]:
     return found
 
 
-def rows_in_words(v: Valuation) -> str:
+def rows_in_words(v: Values) -> str:
     """The validation rows, with their number if it is known."""
-    rows = v.validation_rows
+    rows = v.facts.validation_rows
     return count_things(rows, "validation row") if rows else "validation rows"
 
 
-def _training_noise(v: Valuation) -> list[Note]:
+def _training_noise(v: Values) -> list[Note]:
     """What repeated trainings showed, or that there were none."""
-    known = v.training_noise
+    known = v.facts.training_noise
     if known is not None and known.unmeasured:
         text = "The effect of training seeds was not measured and is in no interval."
         return [note(Code.SEEDS_NOT_MEASURED, text)]
@@ -163,11 +157,11 @@ def _training_noise(v: Valuation) -> list[Note]:
     return [note(Code.REPEATED_TRAININGS, text, trainings=known.further, std=known.std)]
 
 
-def _forecast(v: Valuation) -> list[Note]:
+def _forecast(v: Values) -> list[Note]:
     """What more evaluations would bring."""
-    if len(v.forecast) <= 1:
+    if len(v.facts.forecast) <= 1:
         return []
-    widths, succeed = v.forecast["widest"], ", if none fails" if v.failures else ""
+    widths, succeed = v.facts.forecast["widest"], ", if none fails" if v.facts.failures else ""
     more, now, then = len(widths) - 1, float(widths.iloc[0]), float(widths.iloc[-1])
     # A posterior of known utilities is zero up to rounding.
     if then <= 1e-6 * now:

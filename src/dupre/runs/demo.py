@@ -73,9 +73,9 @@ def describe_error(valuation: Valuation, truth: Valuation) -> str:
     error = (valuation.values - truth.values).abs()
     bounds = valuation.interval()
     inside = bounds["low"].le(truth.values) & bounds["high"].ge(truth.values)
-    same = truth.duplicates.saved if truth.duplicates else 0
-    every = truth.evaluated + same
-    saved = every - valuation.evaluated
+    same = truth.facts.duplicates.saved if truth.facts.duplicates else 0
+    every = truth.facts.evaluated + same
+    saved = every - valuation.facts.evaluated
     why = f", {same} of them because coalitions hold the same rows" if same else ""
     return (
         f"Trainings saved: {saved} of {every} ({saved / every:.0%}){why}.\n"

@@ -124,7 +124,7 @@ class RunDirectory:
         if not self.result.is_file():
             raise InputError(f"{str(self)!r} has no result yet; go on with `{self.renewal}`")
         try:
-            return json.loads(self.result.read_text(encoding="utf-8"))
+            return json.loads(self.result.read_text(encoding="utf-8"), Valuation)
         except (InputError, OSError, UnicodeDecodeError) as cause:
             raise InputError(
                 f"{str(self.result)!r}: {cause}; `{self.renewal}` makes it again from the store"

@@ -10,8 +10,8 @@ import numpy as np
 
 from dupre._types import Names
 from dupre.notes import INFO, Code, Note, note, worst_first
+from dupre.predictor.calibration import Z95
 from dupre.result.as_text import coalition_count
-from dupre.result.records import Z95
 from dupre.runs.run import Run
 from dupre.utility.estimator import uses_torch
 from dupre.utility.model import ModelUtility

@@ -80,7 +80,7 @@ def accept_loss(directory: RunDirectory, run: Run, *, accept: bool) -> None:
     known = count_trained(run, directory.store)
     if (last := directory.last_result) is None:  # there is no result to lose
         return
-    trained = last.evaluated - len(last.failures)
+    trained = last.facts.evaluated - len(last.facts.failures)
     if known >= trained:
         return
     if not accept:
@@ -97,7 +97,7 @@ def accept_loss(directory: RunDirectory, run: Run, *, accept: bool) -> None:
 
 def _explain_loss(run: Run, last: Valuation) -> str:
     """Why trainings of an earlier result are not valid now."""
-    every = changed_owners(last.provenance, run.origin)
+    every = changed_owners(last.facts.provenance, run.origin)
     gone = join_list(quote(name) for name in every if name not in run.owners.names)
     other = join_list(quote(name) for name in every if name in run.owners.names)
     found = [f"the data no longer hold {gone}"] * bool(gone)

@@ -104,7 +104,7 @@ class Run:
 
     def explain(self, valuation: Valuation) -> Valuation:
         """Add the commands, what utility means, the model in words and the notes on the data."""
-        before = valuation.provenance
+        before = valuation.facts.provenance
         commands = {"commands": "\n".join(self.spec.history.commands)}
         meaning = {"meaning": self.meaning}
         if self.held_out:
@@ -114,7 +114,7 @@ class Run:
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
         split = [ONE_SPLIT] if self.held_out else []
-        return with_notes(replace(valuation, provenance=provenance), [*self.notes, *split])
+        return with_notes(valuation.with_facts(provenance=provenance), [*self.notes, *split])
 
     @property
     def column_names(self) -> list[str]:

@@ -35,13 +35,13 @@ def train(run: Run, store: Path, screen: Display, client: Client | None) -> list
     """
     limits = {"budget": run.budget, "stop": run.choices.stop}
     first = _value(run, 0, store, **limits, engine=_engine(run, client), progress=screen)
-    known = {"budget": first.evaluated, "engine": Local(on_error=_on_error(run))}
+    known = {"budget": first.facts.evaluated, "engine": Local(on_error=_on_error(run))}
     again = replace(run, spot_check=False)  # one spot check a command is enough
     others = [
         _value(again, which, store, **known, progress=False)
         for which in range(1, len(run.choices.semivalues))
     ]
-    return [run.explain(replace(v, stopped=first.stopped)) for v in (first, *others)]
+    return [run.explain(v.with_facts(stopped=first.facts.stopped)) for v in (first, *others)]
 
 
 def _value(run: Run, which: int, store: Path, **how: Any) -> Valuation:
@@ -105,16 +105,17 @@ def stored_values(run: Run, store: Path, *further: Note) -> list[Valuation]:
     """The values from what is stored, without a training, with further notes."""
     with run.open(store) as kept:
         used, notes, valuations = kept.evaluations(), kept.origin.notes(), []
-        known: dict[str, Any] = {"evaluations": as_frame(used), "stale": kept.stale}
+        frame = as_frame(used)
         for which in range(len(run.choices.semivalues)):
             valuer = _valuer(run, kept, which)
             valuation = valuer.values()
             if valuer.designed:  # before that, an interval says little of the next ones
-                widest = float(half_widths(valuation.covariance).max())
+                widest = float(half_widths(valuation.uncertainty.total).max())
                 kept.save_round(valuation.semivalue, valuer.evaluated, {"widest": widest})
             rounds = kept.rounds(valuation.semivalue).items()
             steps = pd.DataFrame([{"evaluated": n, **found} for n, found in rounds])
-            valuation = replace(valuation, rounds=steps, **known)
+            valuation = replace(valuation, evaluations=frame)
+            valuation = valuation.with_facts(rounds=steps, stale=kept.stale)
             valuation = complete(
                 valuation,
                 valuer,

@@ -20,10 +20,9 @@ from dupre.game import estimators
 from dupre.game.coalitions import to_names
 from dupre.game.semivalues import MOST_SIZES, group_sizes, joining
 from dupre.game.weights import Weights
-from dupre.predictor.calibration import std_of_a_training, widening
+from dupre.predictor.calibration import Z95, std_of_a_training, widening
 from dupre.predictor.gp import EXACT_UP_TO
 from dupre.result.covariances import roots
-from dupre.result.records import Z95
 from dupre.valuation.sameness import merge
 from dupre.valuation.state import State
 from dupre.valuation.validation_rows import Deviations, deviations

@@ -16,17 +16,16 @@ from dupre._types import Floats, Ints
 from dupre.game.coalitions import to_names
 from dupre.game.draws import SampledValues
 from dupre.game.observed import Observed
-from dupre.predictor.calibration import diagnose, pooled_variance, widening
-from dupre.predictor.gp import Posterior
-from dupre.result.covariances import half_widths, total_covariance
-from dupre.result.records import (
+from dupre.predictor.calibration import (
     Z95,
-    Duplicates,
-    Evidence,
     PredictorCheck,
-    Subsidy,
-    TrainingNoise,
+    diagnose,
+    pooled_variance,
+    widening,
 )
+from dupre.predictor.gp import Posterior
+from dupre.result.covariances import Uncertainty, half_widths, total_covariance
+from dupre.result.records import Duplicates, Evidence, Facts, Subsidy, TrainingNoise
 from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
 from dupre.valuation import explain, validation_rows
@@ -46,9 +45,12 @@ def infer(state: State) -> Valuation:
 
 def forecast_widths(state: State, picks: Ints, now: Valuation) -> pd.DataFrame:
     """Expected widths of the intervals once 0, 1, 2, ... picks are evaluated: `Valuer.forecast`."""
-    covariances = [now.covariance]
+    covariances = [now.uncertainty.total]
     if picks.size:
-        parts, expected = (now.sampling, now.validation), _expect(state, picks, now.noise)
+        parts, expected = (
+            (now.uncertainty.sampling, now.uncertainty.validation),
+            _expect(state, picks, now.uncertainty.noise),
+        )
         covariances += [total_covariance(covariance, *parts) for covariance in expected]
     widths = np.array([half_widths(covariance) for covariance in covariances])
     frame = pd.DataFrame(widths, columns=list(now.owners))
@@ -141,23 +143,23 @@ def _infer_values(state: State) -> Valuation:
     return Valuation(
         semivalue=question.semivalue.name,
         mean=mean,
+        owners=question.owners.names,
+        rows=question.owners.rows,
+        uncertainty=Uncertainty(covariance, noise, sampling, validation),
         notes=(
             *notes_about(state, off, predicted=bool(diagnostics)),
             *decisive_trainings(state, M, mean),
         ),
-        counting=counting,
-        covariance=total_covariance(covariance, sampling, validation),
-        prediction=covariance,
-        noise=noise,
-        sampling=sampling,
-        validation=validation,
-        grand=_grand(state, random),
-        diagnostics=diagnostics,
-        check=check,
-        sampled=random is not None and not corrected,
-        corrected=random is not None and corrected,
-        uncorrected=random is None and diagnostics is not None and corrected,
-        **_circumstances(state),
+        facts=_facts(
+            state,
+            counting=counting,
+            grand=_grand(state, random),
+            diagnostics=diagnostics,
+            check=check,
+            sampled=random is not None and not corrected,
+            corrected=random is not None and corrected,
+            uncorrected=random is None and diagnostics is not None and corrected,
+        ),
     )
 
 
@@ -174,46 +176,49 @@ def _infer_core(state: State, name: str, draws: int) -> Valuation:
     return Valuation(
         semivalue=name,
         mean=found.core.payments,
-        notes=notes_about(state, validation_rows.deviations(state), predicted=bool(unknown)),
-        covariance=total_covariance(found.covariance, None, found.validation),
-        prediction=found.covariance,
-        validation=found.validation,
-        noise=np.zeros_like(found.covariance) if unknown else found.covariance,
-        grand=grand,
-        counting=state.question.counting,
-        diagnostics=diagnostics,
-        check=state.beliefs.check,
-        subsidy=Subsidy(
-            amount=found.core.subsidy,
-            low=found.core.subsidy - off,
-            high=found.core.subsidy + off,
-            tight=tuple(sorted(tight, key=len)),
-            looked=found.core.looked,
-            violation=found.core.violation,
-            proven=listed,
+        owners=names,
+        rows=state.question.owners.rows,
+        uncertainty=Uncertainty(
+            found.covariance,
+            np.zeros_like(found.covariance) if unknown else found.covariance,
+            validation=found.validation,
         ),
-        **_circumstances(state),
+        notes=notes_about(state, validation_rows.deviations(state), predicted=bool(unknown)),
+        facts=_facts(
+            state,
+            grand=grand,
+            counting=state.question.counting,
+            diagnostics=diagnostics,
+            check=state.beliefs.check,
+            subsidy=Subsidy(
+                amount=found.core.subsidy,
+                low=found.core.subsidy - off,
+                high=found.core.subsidy + off,
+                tight=tuple(sorted(tight, key=len)),
+                looked=found.core.looked,
+                violation=found.core.violation,
+                proven=listed,
+            ),
+        ),
     )
 
 
-def _circumstances(state: State) -> dict[str, Any]:
+def _facts(state: State, **found: Any) -> Facts:
     """What a valuation says besides the values."""
     question, observed = state.question, state.observed
-    owners = question.owners
-    return {
-        "owners": owners.names,
-        "rows": owners.rows,
-        "grand_predicted": math.isnan(_recorded_grand(state)),
-        "first_left": int((~state.recorded[question.most_important]).sum()),
-        "empty": observed.empty,
-        "floor": observed.floor,
-        "floored": int(observed.raised.sum()),
-        "evaluated": observed.evaluated,
-        "duplicates": _duplicates(state),
-        "failures": state.failures,
-        "training_noise": training_noise(observed),
-        "evidence": Evidence(explain.evaluations_and_predictions(state), *question.relations),
-    }
+    return Facts(
+        grand_predicted=math.isnan(_recorded_grand(state)),
+        first_left=int((~state.recorded[question.most_important]).sum()),
+        empty=observed.empty,
+        floor=observed.floor,
+        floored=int(observed.raised.sum()),
+        evaluated=observed.evaluated,
+        duplicates=_duplicates(state),
+        failures=state.failures,
+        training_noise=training_noise(observed),
+        evidence=Evidence(explain.evaluations_and_predictions(state), *question.relations),
+        **found,
+    )
 
 
 def _duplicates(state: State) -> Duplicates | None:

@@ -253,7 +253,7 @@ class Loop:
         """After a batch: note how much is known."""
         found = {}
         if is_watched(self.valuer) and (valuation := self._valuation()) is not None:
-            found["widest"] = float(half_widths(valuation.covariance).max())
+            found["widest"] = float(half_widths(valuation.uncertainty.total).max())
         if self.valuer.designed and (v := self.valuer.check()) is not None:
             found |= {"error": v.error, "by_size": v.by_size, "coverage": v.coverage}
         if found:
@@ -266,7 +266,9 @@ class Loop:
         each = self.clock.per_training(trained) * self.trainings.repeats
         batches = math.ceil(left / self.valuer.question.batch)
         known = self.settings.budget is not None and trained > 0
-        widest = None if self.latest is None else half_widths(self.latest[1].covariance).max()
+        widest = (
+            None if self.latest is None else half_widths(self.latest[1].uncertainty.total).max()
+        )
         self.display.show(
             Progress(
                 evaluated=evaluated,

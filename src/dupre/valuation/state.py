@@ -35,6 +35,7 @@ from dupre.game.weights import student_factor
 from dupre.predictor import form
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.predictor.calibration import (
+    PredictorCheck,
     check_predictor,
     pooled_variance,
     std_of_a_training,
@@ -43,7 +44,6 @@ from dupre.predictor.calibration import (
 from dupre.predictor.features import Features
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import Posterior
-from dupre.result.records import PredictorCheck
 from dupre.valuation.question import Question
 
 P_CHOSEN_UP_TO = 255

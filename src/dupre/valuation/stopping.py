@@ -108,7 +108,12 @@ class Rule:
             state: what is known.
             alone: whether nothing else ends the run; a rule that can never hold is an InputError.
         """
-        if alone and self.resamples and (known := state.valuation()) and known.validation is None:
+        if (
+            alone
+            and self.resamples
+            and (known := state.valuation())
+            and known.uncertainty.validation is None
+        ):
             raise self.error_without_resamples()
         try:
             found = self.fired(state)
@@ -302,9 +307,13 @@ def within(distance: float, *, level: float = 0.95) -> Rule:
     def fired(state: State) -> tuple[str, ...]:
         if (valuation := state.valuation()) is None:
             return ()
-        if np.all(half_widths(valuation.covariance, level) <= limit):
+        if np.all(half_widths(valuation.uncertainty.total, level) <= limit):
             return (text,)
-        alone = 0.0 if valuation.validation is None else half_widths(valuation.validation, level)
+        alone = (
+            0.0
+            if valuation.uncertainty.validation is None
+            else half_widths(valuation.uncertainty.validation, level)
+        )
         if np.any(alone > limit) and variance_shares(valuation)["rows"] >= DOMINANT:
             times = float(np.max(alone / limit)) ** 2
             return (f"± {distance:g} takes about {times:,.1f} times as many validation rows",)
@@ -366,7 +375,7 @@ def settled(one: str, other: str, *, level: float = 0.95) -> Rule:
 
 def _equal(valuation: Valuation, i: int, j: int) -> bool:
     """Whether two owners are known to be worth the same, because they hold the same rows."""
-    groups = valuation.duplicates.owners if valuation.duplicates else ()
+    groups = valuation.facts.duplicates.owners if valuation.facts.duplicates else ()
     return any({valuation.owners[i], valuation.owners[j]} <= set(group) for group in groups)
 
 

@@ -53,12 +53,13 @@ def complete(
         *reproducibility_notes(traits, noise),
     )
     if not traits.uses_validation:
-        valuation = replace(valuation, validation=np.zeros_like(valuation.covariance))
+        none = np.zeros_like(valuation.uncertainty.total)
+        uncertainty = replace(valuation.uncertainty, validation=none)
+        valuation = replace(valuation, uncertainty=uncertainty)
     made_from = provenance(valuer.question.seed, origin.setting, origin.owners)
     if (scored := traits.validation) is not None and scored.metric.is_own and scored.metric.words:
         made_from["metric"] = {"words": scored.metric.words, "unit": scored.metric.unit}
-    valuation = replace(
-        valuation,
+    valuation = valuation.with_facts(
         warnings=group_warnings(used),
         provenance=made_from,
         training_noise=noise,
@@ -78,7 +79,7 @@ def unused_notes(count: int, repeats: int | None) -> list[Note]:
 
 def warn_of_failed_predictor(valuation: Valuation) -> None:
     """Warn the caller of `dupre.value` if the values do not rely on the predictor."""
-    if valuation.sampled:
+    if valuation.facts.sampled:
         for told in select(valuation.notes, [Code.PREDICTOR_FAILED]):
             warnings.warn(told.text, stacklevel=4)
 

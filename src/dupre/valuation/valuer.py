@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,8 +15,8 @@ from dupre.data.owners import Owners
 from dupre.game.coalitions import from_names
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
+from dupre.predictor.calibration import PredictorCheck
 from dupre.predictor.kernels import Kernel, Prior
-from dupre.result.records import PredictorCheck
 from dupre.result.valuation import Valuation
 from dupre.training.threads import one_blas_thread
 from dupre.valuation.explain import contributions_by_size, predict_utilities
@@ -226,7 +225,7 @@ class Valuer:
 
     def values(self) -> Valuation:
         """The values of all owners, from the utilities recorded so far."""
-        return replace(self.interim_values(), contributions=self.contributions())
+        return self.interim_values().with_facts(contributions=self.contributions())
 
     @one_blas_thread
     def interim_values(self) -> Valuation:
