@@ -96,6 +96,8 @@ def test_probabilities_are_given_with_the_index_of_the_true_class():
         (lambda: Metric("x", bounds=(1, 0)), "lower bound must be less"),
         (lambda: Metric("x", floor="low"), "floor must be a finite number"),
         (lambda: utility_of(Metric("unheard_of")), "unknown metric 'unheard_of'"),
+        (lambda: utility_of("acuracy"), "unknown metric 'acuracy'.*'balanced_accuracy'"),
+        (lambda: utility_of("mse"), "unknown metric 'mse'.*'balanced_accuracy'"),
         (lambda: utility_of(Metric("x", terms=right, task="regression")), "errors of numbers"),
         (
             lambda: utility_of(Metric("x", terms=lambda y, p: y[:3])),
@@ -140,6 +142,11 @@ def test_rows_of_the_table_can_be_sent_and_others_are_told_by_what_they_compute(
 # --- metrics that do not fit the task or the validation rows
 
 
+def test_probabilities_need_every_class_in_validation():
+    with pytest.raises(InputError, match="neg_log_loss"):
+        ModelUtility(LogisticRegression(), IRIS, validation=(X_IRIS, Y_IRIS), metric="neg_log_loss")
+
+
 def test_metrics_of_the_other_task_are_refused():
     for metric in OF_NUMBERS:
         with pytest.raises(InputError, match=r"unknown metric|measures errors of numbers"):
@@ -174,18 +181,6 @@ def test_a_metric_of_two_classes_names_that_of_more():
         else:
             with pytest.raises(InputError, match=better):
                 check_metric(metric, owners.task, owners.y)
-
-
-def test_what_is_no_metric_is_refused_and_probabilities_need_every_class_in_validation():
-    for metric, message in {
-        "acuracy": "unknown metric 'acuracy'.*'balanced_accuracy'",
-        "mse": "unknown metric 'mse'.*'balanced_accuracy'",
-        3: "scorer name or a callable, got 3",
-    }.items():
-        with pytest.raises(InputError, match=message):
-            check_metric(metric, "classification", IRIS.y)
-    with pytest.raises(InputError, match="neg_log_loss"):
-        ModelUtility(LogisticRegression(), IRIS, validation=(X_IRIS, Y_IRIS), metric="neg_log_loss")
 
 
 def test_validation_targets_on_which_a_metric_has_no_meaning_are_refused_at_once():

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.metrics import get_scorer
 from sklearn.naive_bayes import GaussianNB
 
 from dupre.data.digests import digests_of_rows
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.metrics import as_metric, find
+from dupre.metrics import as_metric
 from dupre.training.evaluation import Training, evaluate
 from dupre.utility import score
 from dupre.utility.model import ModelUtility
@@ -57,12 +57,6 @@ def test_resampled_utilities_are_the_metric_of_resampled_rows(kind, metric):
     several = ("roc_auc_ovo", "neg_median_absolute_error")
     assert as_metric(metric).is_called_for_each == (callable(metric) or metric in several)
     assert utility(()).resampled.shape == (8,)
-
-
-def test_a_metric_without_a_formula_is_known_to_be_called_for_each_resample():
-    assert [m for m in get_scorer_names() if m.startswith("f1") and find(m).is_called_for_each] == [
-        "f1_samples"
-    ]
 
 
 def test_resamples_follow_the_rows_also_in_groups_and_can_be_left_out(monkeypatch):
