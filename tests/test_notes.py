@@ -16,6 +16,9 @@ LEAK = note(Code.LEAK, "a column tells.", column="z", part=0.99)
 def test_a_note_has_the_severity_of_its_code_and_survives_json_pickle_and_copies():
     assert (LEAK.severity, str(LEAK)) == (BEWARE, "Beware: a column tells.")
     assert str(note(Code.EXACT, "Exact.")) == "Exact."
+    assert (
+        str(note(Code.SIMILAR_NAMES, "a and A look like one.")) == "Check: a and A look like one."
+    )
     assert msgspec.json.decode(msgspec.json.encode(LEAK), type=Note) == LEAK
     assert pickle.loads(pickle.dumps(LEAK)) == copy.deepcopy(LEAK) == LEAK
     assert {code.severity for code in Code} == set(Severity)

@@ -246,7 +246,9 @@ class Note:
     text: str = ""
 
     def __str__(self) -> str:
-        return f"{_PREFIX[self.severity]}{self.text}"
+        # Advice about a table often begins with a name, which must not be capitalised.
+        prefix = "Check: " if self.code in ABOUT_TABLE else _PREFIX[self.severity]
+        return f"{prefix}{self.text}"
 
 
 def note(code: Code, text: str, **facts: Any) -> Note:

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from dupre import InputError
 from dupre.result.covariances import half_widths
 from dupre.result.records import Evidence
-from reporting import CHECK, DIAGNOSTICS, UNKNOWN_ROWS, bare, change, notes, only_line
+from reporting import CHECK, DIAGNOSTICS, bare, change, notes, only_line
 
 
 def valuation(mean, covariance=None, **others):
@@ -165,16 +165,6 @@ def test_str_has_one_aligned_line_per_owner_for_values_of_any_size():
         v = valuation(scale * np.array([1.0, -2.0, 0.0]), scale**2 * np.eye(3), grand=scale)
         assert all(name in str(v) for name in v.owners)
     assert len(table(str(valuation([0.0, 0.0], grand=0.0, empty=0.0)))) == 3
-
-
-def test_str_says_whether_values_are_exact(uncertain):
-    assert not uncertain.exact
-    exact = valuation([0.2, 0.6])
-    assert exact.exact
-    assert notes(exact) == [
-        "Exact for these utilities: every coalition that counts was evaluated.",
-        UNKNOWN_ROWS,
-    ]
 
 
 def coalitions(count):

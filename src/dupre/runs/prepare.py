@@ -13,7 +13,7 @@ from dupre.data.owners import Owners
 from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
-from dupre.tables import caveats, holdout, models
+from dupre.tables import doubts, holdout, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.read import (
     check_sheet,
@@ -50,13 +50,13 @@ def prepare(spec: Spec) -> Run:
     left_out = [name for name, _ in columns.left_out]
     advice = (
         *files_to_check(data, wanted.validation),
-        *caveats.columns_to_check(frame, columns, data.target),
+        *doubts.columns_to_check(frame, columns, data.target),
     )
     if spec.is_external:
         used = frame.drop(columns=left_out)
         owners = _owners(used, used, data, columns, task)
         _check_choices(owners, choices, spec)
-        advice = (*advice, *caveats.doubtful_names(owners.names))
+        advice = (*advice, *doubts.doubtful_names(owners.names))
         return Run(spec, choices, owners, _external_utility(wanted), notes=advice)
     model = models.model(wanted.model, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
@@ -91,11 +91,11 @@ def prepare(spec: Spec) -> Run:
         without_held,
         notes=(
             *validation_notes(describe(utility).validation),
-            *caveats.doubtful_columns(frame, columns, target=data.target, task=task),
-            *caveats.unequal_classes(utility),
-            *(caveats.unlike_training(rows, validation, columns) if wanted.validation else ()),
+            *doubts.doubtful_columns(frame, columns, target=data.target, task=task),
+            *doubts.unequal_classes(utility),
+            *(doubts.unlike_training(rows, validation, columns) if wanted.validation else ()),
             *advice,
-            *caveats.doubtful_names(owners.names),
+            *doubts.doubtful_names(owners.names),
         ),
         columns=columns,
         skipped=_skipped_rows(frame, validation if wanted.validation else None, copied),

@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 from dupre.data.owners import Owners
 from dupre.notes import Code
-from dupre.tables.caveats import (
+from dupre.tables.columns import columns_of
+from dupre.tables.doubts import (
     columns_to_check,
     doubtful_names,
     far_rows,
@@ -21,7 +22,6 @@ from dupre.tables.caveats import (
     unequal_classes,
     unlike_training,
 )
-from dupre.tables.columns import columns_of
 from dupre.utility.model import ModelUtility
 
 RNG = np.random.default_rng(0)
