@@ -74,9 +74,9 @@ class Recorded:
                 f"{format_members(names)} already has the utility {_format(old)}, got "
                 f"{_format(new)}; record repeated trainings of a coalition together, as a list"
             )
+        self._count(row)  # first: what Ctrl-C stops here is recorded again, and counted once
         self.trainings[names] = numbers
         self.failures.pop(names, None)
-        self._count(row)
         return True
 
     def record_failure(self, members: Iterable[str], reason: str) -> None:
@@ -84,8 +84,8 @@ class Recorded:
         row, names = self._locate(members)
         if names in self.trainings:
             raise InputError(f"{format_members(names)} has a utility already; it did not fail")
-        self.failures[names] = str(reason)
         self._count(row)
+        self.failures[names] = str(reason)
 
     def observe(self) -> Observed:
         """All of it, in an order that does not depend on when it came."""

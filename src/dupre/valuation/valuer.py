@@ -159,8 +159,9 @@ class Valuer:
             InputError: an unknown owner, the empty coalition, a number that is not finite or
                 too large, or utilities that contradict those recorded before.
         """
-        if self._recorded.record(members, utility):
-            self._state = None
+        before, self._state = self._state, None  # first: Ctrl-C in between leaves no old state
+        if not self._recorded.record(members, utility):
+            self._state = before
 
     def record_failure(self, members: Iterable[str], reason: str) -> None:
         """Record that a coalition cannot be evaluated: it is predicted, and not suggested again.
@@ -168,8 +169,8 @@ class Valuer:
         Raises:
             InputError: an unknown owner, the empty coalition, or one that has a utility.
         """
-        self._recorded.record_failure(members, reason)
         self._state = None
+        self._recorded.record_failure(members, reason)
 
     @one_blas_thread
     def suggest(self, k: int = 1, *, pending: Iterable[Iterable[str]] = ()) -> list[Names]:
