@@ -192,6 +192,7 @@ def test_files_are_known_by_their_suffix_and_a_store_by_any(tmp_path):
     assert as_trainings(dupre.read_evaluations(tmp_path / "run.sqlite")) == {}
 
 
+@pytest.mark.slow
 def test_without_pyarrow_parquet_names_the_extra_and_csv_is_read(tmp_path):
     frame = as_frame([Evaluation(Training(("a",)), 0.5)])
     parquet, csv = (str(write(frame, tmp_path / name)) for name in ("x.parquet", "x.csv"))

@@ -331,6 +331,7 @@ def test_a_full_disk_loses_nothing_and_the_store_goes_on_when_there_is_room(smal
     assert sql(path, "PRAGMA integrity_check") == [("ok",)]
 
 
+@pytest.mark.slow
 def test_a_process_killed_on_a_full_disk_loses_nothing(small_disk):
     path, ballast = small_disk / "run.sqlite", small_disk / "ballast"
     ballast.write_bytes(bytes(150_000))
@@ -355,6 +356,7 @@ def test_no_store_is_made_on_a_full_disk(small_disk):
         store.save(success())
 
 
+@pytest.mark.slow
 def test_a_limit_on_the_size_of_files_loses_nothing(path):
     with other_process(path) as other:
         other.ask("limit(150_000)")

@@ -57,6 +57,7 @@ def test_a_client_need_not_be_the_default_but_must_not_be_asynchronous(cluster):
     assert utility.asked == []
 
 
+@pytest.mark.slow
 def test_trainings_may_fail_time_out_and_die_on_dask(cluster, tmp_path):
     client, workers = cluster
     died = tmp_path / "died"
@@ -136,6 +137,7 @@ def test_ctrl_c_takes_back_what_has_not_begun_on_dask(cluster, tmp_path):
     wait_for(lambda: not any(children_of(worker.pid) for worker in workers))
 
 
+@pytest.mark.slow
 @linux
 def test_a_killed_client_leaves_nothing_on_the_workers(cluster, tmp_path):
     """Neither processes, idle or not, nor their files, nor the rows in memory."""
@@ -177,6 +179,7 @@ list(DaskCluster(utility, ProcessSettings(), client).run(map(Training, [("busy",
     wait_for(lambda: not any(children_of(worker.pid) for worker in workers))
 
 
+@pytest.mark.slow
 @linux
 def test_a_dask_worker_killed_amid_a_run_changes_nothing(cluster_to_kill, tmp_path, monkeypatch):
     """And a scheduler that is killed ends the run with an error that says what is kept."""

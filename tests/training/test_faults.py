@@ -159,6 +159,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(runner, undisturbed
     assert set(again.coalitions()).isdisjoint(kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_at_any_moment_loses_nothing(runner, undisturbed, n_jobs):
     rng = random.Random(n_jobs)
@@ -258,6 +259,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(runner, undisturbed, n_jobs):
     assert set(begun) == set(stored(run.plan["store"]))
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_once_there_is_room_on_the_disk(runner, undisturbed):
     run = runner("room", full_at=6)
     found = run.result()
@@ -338,6 +340,7 @@ def test_a_failed_training_is_raised_once_the_others_have_finished(runner, undis
     assert stored(runner.folder / "stubborn.sqlite", "attempt = 2") == ["owner2"]
 
 
+@pytest.mark.slow
 def test_a_skipped_failure_is_predicted_counted_shown_and_tried_again_when_asked_to(
     runner, undisturbed
 ):
@@ -367,6 +370,7 @@ def test_a_skipped_failure_is_predicted_counted_shown_and_tried_again_when_asked
     assert found["attempts"]['["owner2"]'] == 2
 
 
+@pytest.mark.slow
 def test_a_training_that_takes_too_long_is_skipped(runner, undisturbed):
     options = {"on_error": "skip", "timeout": 2, "n_jobs": 2}
     run = runner("slow", hanging=["owner2"], options=options)

@@ -62,6 +62,8 @@ WAYS = {
 }
 """Owners, a budget, and what is asked."""
 
+EVERY_WAY = [pytest.param(way, marks=[pytest.mark.slow] * (WAYS[way][0] is MANY)) for way in WAYS]
+
 
 def test_a_batch_begins_with_the_largest_coalition_unless_the_strategy_has_an_order():
     sizes, first = [], 2 * MANY.n + 1
@@ -77,7 +79,7 @@ def test_a_batch_begins_with_the_largest_coalition_unless_the_strategy_has_an_or
         assert drawn[batch] != sorted(drawn[batch], reverse=True)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", EVERY_WAY)
 def test_an_interrupted_run_that_is_resumed_gives_the_same_result(store, way):
     owners, budget, options = WAYS[way]
 
@@ -95,7 +97,7 @@ def test_an_interrupted_run_that_is_resumed_gives_the_same_result(store, way):
     assert_same(resumed, value(owners, smooth(owners), budget=budget, **options))
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", EVERY_WAY)
 def test_ask_and_tell_in_any_order_with_looks_in_between_equals_the_one_call(way):
     owners, budget, options = WAYS[way]
     utility, new = smooth(owners), partial(dupre.Valuer, owners, empty=0.1, **options)

@@ -144,6 +144,7 @@ def test_a_run_elsewhere_prints_lines_with_evaluations_rest_and_interval(capsys,
     assert len(after) == len(set(after))
 
 
+@pytest.mark.slow
 def test_a_bar_shows_how_far_it_is_and_gives_the_terminal_back_with_its_cursor():
     code, shown = run_in_terminal(
         """

@@ -228,6 +228,7 @@ def test_a_second_training_that_fails_stops_the_run_or_leaves_the_first_one():
     assert again(utility).count(SIX.names) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("budget", "seeds"), [(24, 12), (63, 16)])
 def test_intervals_hold_the_noise_free_values(budget, seeds):
     inside = []

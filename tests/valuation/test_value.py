@@ -337,6 +337,7 @@ SAME_ROWS = {
 }
 
 
+@pytest.mark.slow
 def test_the_same_rows_have_the_same_picks_and_digits():
     """Whatever the order of owners and rows, the index and what pandas calls their types."""
     levels = (OneHotEncoder(handle_unknown="ignore"), ["t", "c"])
