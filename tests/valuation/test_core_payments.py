@@ -154,6 +154,7 @@ def partly():
     return found
 
 
+@pytest.mark.slow
 def test_payments_of_known_games_lie_within_their_intervals(partly):
     inside = {name: [] for name in partly}
     for name, runs in partly.items():
@@ -174,6 +175,7 @@ def test_payments_of_known_games_lie_within_their_intervals(partly):
     assert np.sqrt(np.mean(stds**2)) < 4 * np.sqrt(np.mean(errors**2))
 
 
+@pytest.mark.slow
 def test_what_is_told_of_partly_evaluated_games_is_consistent(partly):
     for _, valuation in (run for runs in partly.values() for run in runs):
         subsidy, covariance = valuation.facts.subsidy, valuation.uncertainty.total
@@ -271,6 +273,7 @@ def test_only_the_utilities_nearest_to_binding_are_drawn_and_bound_the_subsidy(m
 # Trainings that are repeated, or fail.
 
 
+@pytest.mark.slow
 def test_noise_of_repeats_makes_payments_uncertain_and_intervals_hold_them():
     draws, (one, other) = 300, TWO.names
     trainings = {(one,): [0.2, 0.3, 0.25], (other,): [0.4, 0.6, 0.35], TWO.names: [0.9, 1.0, 1.3]}
@@ -348,6 +351,7 @@ def assert_searched(valuation, ours, n):
         assert excess(valuation, ours.owners, members, number) == pytest.approx(0, abs=1e-7 * scale)
 
 
+@pytest.mark.slow
 def test_many_owners_or_a_sample_of_few_are_searched_and_nothing_is_proven(search):
     _, ours, valuation = search
     assert_searched(valuation, ours, 17)
@@ -396,6 +400,7 @@ def test_payments_from_all_that_was_sampled_are_those_of_all_if_that_is_all():
     assert valuation.std.max() < 1e-9
 
 
+@pytest.mark.slow
 def test_the_order_of_coalitions_outside_the_sample_and_looking_do_not_matter(search):
     utility, ours, valuation = search
     rows = np.random.default_rng(5).random((30, MANY.n)) < 0.5
@@ -415,6 +420,7 @@ def test_the_order_of_coalitions_outside_the_sample_and_looking_do_not_matter(se
 # What is evaluated, and when to stop.
 
 
+@pytest.mark.slow
 def test_what_is_evaluated_is_what_its_guide_would_evaluate():
     asked = {}
     for guide in (dupre.shapley, dupre.banzhaf):

@@ -103,6 +103,7 @@ def assert_unbiased(errors):
 # Right in the end, whatever the predictor makes of it.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "draws"), [(white, 16), (smooth, 120), (deceptive, 40)])
 def test_corrected_values_are_unbiased(make, draws):
     assert_unbiased(runs(EIGHT, make(EIGHT), draws, 300)[0])
@@ -111,6 +112,7 @@ def test_corrected_values_are_unbiased(make, draws):
             assert_unbiased(runs(EIGHT, white(EIGHT), 40, 200, semivalue)[0])
 
 
+@pytest.mark.slow
 def test_the_error_falls_with_the_root_of_the_draws():
     sizes = []
     for draws in (20, 80):
@@ -137,6 +139,7 @@ def test_intervals_of_corrected_values_hold_the_truth(owners, make, draws, seeds
         assert size < 1.2 * reported
 
 
+@pytest.mark.slow
 def test_a_game_that_can_deceive_the_predictor_does_not_deceive_corrected_values():
     utility = deceptive(TEN)
     found = [evaluate(new(TEN, seed=s), utility, 41) for s in range(6)]
@@ -209,6 +212,7 @@ def test_values_are_corrected_from_16_draws_on_and_wider_without_the_first_desig
     np.testing.assert_allclose(valuation.std, failed.values().std, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_learning")
 def test_corrected_values_of_many_owners_hold_what_the_sample_would_have_given():
     rng = np.random.default_rng(0)

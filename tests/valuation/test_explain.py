@@ -2,15 +2,18 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import dupre
-from dupre.game.coalitions import random_of_sizes, to_names
+from dupre.game.coalitions import from_names, random_of_sizes, to_names
 from dupre.notes import Code, warnings
 from dupre.report.page import page
 from dupre.report.summary import FEW, MOST, OPEN, answer, by_size, harm_by_size
 from dupre.valuation import explain
-from owners_and_games import LoggedGame, make_owners, shuffled_digits, smooth, value
+from dupre.valuation.explain import MOST_PREDICTED
+from dupre.valuation.strategies import Active
+from owners_and_games import LoggedGame, make_owners, record, shuffled_digits, smooth, value
 from reporting import change
 
 FIVE = make_owners(5)
@@ -123,6 +126,7 @@ def many_owners_game(n):
     return LoggedGame(owners, utilities), truth
 
 
+@pytest.mark.slow
 def test_intervals_of_many_owners_hold_where_contributions_depend_on_the_size_of_a_group(all_forms):
     """Without groups of 2 to 11 owners in the first design a quarter of them held."""
     game, truth = many_owners_game(13)
@@ -131,6 +135,7 @@ def test_intervals_of_many_owners_hold_where_contributions_depend_on_the_size_of
     assert np.mean(error <= 1.96 * found.std.to_numpy()) > 0.9
 
 
+@pytest.mark.slow
 def test_contributions_of_many_owners_are_known_for_twelve_sizes():
     n = 17
     game, truth = many_owners_game(n)
@@ -173,3 +178,79 @@ def test_contributions_are_exact_if_all_is_evaluated_or_have_intervals_for_the_c
     np.testing.assert_allclose(found["low"], found["high"])
     others = found["others"].to_numpy()[:12]
     np.testing.assert_allclose(found["value"].to_numpy().reshape(13, 12), truth[:, others])
+
+
+# What was evaluated, and what is predicted of it and of others.
+
+
+def saturating(members):
+    """The more the better, ever less."""
+    return np.sqrt(np.asarray(members, dtype=float) @ np.arange(1, members.shape[1] + 1))
+
+
+def value_saturating(n=6, budget=20, **how):
+    owners = make_owners(n)
+    game = LoggedGame(owners, saturating)
+    return owners, game, value(owners, game, budget=budget, **how)
+
+
+@pytest.fixture(scope="module")
+def six():
+    """Owners, their game, and its valuation."""
+    return value_saturating()
+
+
+def test_every_evaluated_coalition_is_there_with_what_was_predicted_of_it(six):
+    owners, game, v = six
+    observed = v.facts.evidence.coalitions.dropna(subset="utility")
+    assert sorted(observed["members"]) == sorted(set(game.asked))
+    assert observed["utility"].tolist() == [game.of(members) for members in observed["members"]]
+    errors = observed["utility"] - observed["predicted"]  # those the diagnostics speak of
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(v.facts.diagnostics.error, rel=1e-9)
+    found = v.facts.evidence.coalitions
+    rows = np.array([from_names(members, owners.names) for members in found.members])
+    assert (found["size"] == rows.sum(axis=1)).all()
+    assert (found["rows"] == rows @ owners.rows).all()
+
+    _, _, v = value_saturating(budget=30, strategy=Active(check=6))
+    observed = v.facts.evidence.coalitions.dropna(subset="utility")
+    squares = (observed["utility"] - observed["predicted"]) ** 2
+    shown = len(observed) - v.facts.check.held_out
+    expected = shown * v.facts.diagnostics.error**2 + 6 * v.facts.check.error**2
+    assert (len(observed), v.facts.check.held_out) == (30, 6)
+    assert squares.sum() == pytest.approx(expected, rel=1e-9)
+
+
+def test_of_many_coalitions_some_of_every_size_are_shown_and_of_an_exact_valuation_none():
+    _, _, v = value_saturating(n=3, budget=7)
+    assert len(v.facts.evidence.coalitions) == 7
+    assert v.facts.evidence.coalitions[["predicted", "std"]].isna().all(axis=None)
+    _, _, v = value_saturating(n=11, budget=30)
+    others = v.facts.evidence.coalitions[v.facts.evidence.coalitions["utility"].isna()]
+    assert len(others) == MOST_PREDICTED
+    assert not others["members"].duplicated().any()
+    sizes = others["size"].value_counts()
+    assert set(range(2, 10)) <= set(sizes.index)
+    assert sizes[5] <= 2 * sizes[4]
+
+
+def test_predict_tells_what_was_observed_and_covers_what_is_expected(six):
+    owners, game, _ = six
+    valuer = dupre.Valuer(owners, empty=0.0)
+    with pytest.raises(dupre.InputError, match="no utility to learn from"):
+        valuer.predict([("owner00",)])
+    record(valuer, {members: game.of(members) for members in valuer.suggest(13)})
+    known, new = owners.names[:1], owners.names[1:4]
+    found = valuer.predict([known, new[::-1]])
+    assert found["members"].tolist() == [known, new]
+    assert found["evaluated"].tolist() == [True, False]
+    assert found["utility"][0] == found["low"][0] == found["high"][0] == game.of(known)
+    assert found["low"][1] < game.of(new) < found["high"][1]
+    with pytest.raises(dupre.InputError, match="unknown owner 'nobody'"):
+        valuer.predict([("nobody",)])
+
+    owners = make_owners(7)
+    game, valuer = LoggedGame(owners, saturating), dupre.Valuer(owners, empty=0.0)
+    record(valuer, {members: game.of(members) for members in valuer.suggest(15)})
+    found, truth = valuer.predict(game.table), np.array(list(game.table.values()))
+    assert np.mean((found["low"] <= truth) & (truth <= found["high"])) >= 0.9

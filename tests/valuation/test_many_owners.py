@@ -1,5 +1,7 @@
 """Samples of coalitions: from two owners to a hundred, and two errors in every interval."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,6 @@ from dupre.game.coalitions import to_names
 from dupre.game.estimators import Sample, permutation, regression, stratified_svarm, svarm
 from dupre.predictor.calibration import PredictorCheck
 from dupre.result.covariances import half_widths
-from dupre.valuation.question import ask
 from dupre.valuation.stopping import within
 from dupre.valuation.strategies import Active, Drawn
 from owners_and_games import LoggedGame, evaluate, least_share, make_owners, record, value
@@ -338,6 +339,7 @@ def test_one_coalition_that_was_not_sampled_is_enough_for_a_first_guess():
 # The loop.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", [Active(), Drawn()])
 def test_a_stop_rule_looks_at_both_parts_of_the_uncertainty(strategy):
     utility, sample = Groups(MANY), Sample(regression, 130)
@@ -438,13 +440,11 @@ def test_a_forecast_to_the_end_is_what_sampling_leaves():
 
 
 def test_expected_values_of_very_many_owners_are_summed_over_the_sample_itself(monkeypatch):
-    def more(n, estimator=None):
-        how = {"semivalue": "shapley", "estimator": estimator, "strategy": Active(), "kernel": None}
-        asked = ask(make_owners(n), **how, seed=0)
-        return asked.samples, asked.larger
+    def asked(n, estimator=None):
+        return dupre.Valuer(make_owners(n), empty=0.0, estimator=estimator).question
 
-    assert more(410) == (16_400, None)
-    assert more(20, SAMPLE) == (300, None)
+    assert replace(asked(18), samples=16_400).larger is None  # as of 410 owners
+    assert asked(20, SAMPLE).larger is None
     # The same with fewer owners: the larger sample would be too small for a regression.
     monkeypatch.setattr("dupre.valuation.question.SAMPLES", 400)
     monkeypatch.setattr("dupre.valuation.question.SAMPLES_OF_MEANS", 100)
@@ -452,10 +452,10 @@ def test_expected_values_of_very_many_owners_are_summed_over_the_sample_itself(m
     found = value(owners, LoggedGame(owners, lambda C: np.sqrt(C.sum(axis=1))), budget=40)
     assert found.facts.counting > 400
     monkeypatch.setattr("dupre.valuation.question.SAMPLES_OF_MEANS", 1_000)
-    samples, weights = more(18)
-    assert len(weights.weights.members) > samples
+    assert len(asked(18).larger.weights.members) > asked(18).samples
 
 
+@pytest.mark.slow
 def test_expected_values_are_summed_over_more_samples_than_variances(monkeypatch):
     monkeypatch.setattr("dupre.valuation.question.SAMPLES", 1_024)
     monkeypatch.setattr("dupre.valuation.question.SAMPLES_OF_MEANS", 4_096)

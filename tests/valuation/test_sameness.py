@@ -1,9 +1,13 @@
 import json
+import threading
 
 import numpy as np
+import ot
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.tree import DecisionTreeClassifier
 
 import dupre
@@ -20,7 +24,7 @@ from dupre.store.origin import of_owners
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
 from dupre.utility.describe import describe
-from dupre.valuation.sameness import Sameness, merge
+from dupre.valuation.sameness import Sameness, merge, shared_rows
 from dupre.valuation.strategies import Active, Corrected, Drawn
 from owners_and_games import LoggedGame, assert_same, record
 from reporting import valuation as made_up
@@ -171,6 +175,7 @@ def test_equal_owners_are_equal_whatever_is_asked(options):
         assert widths.empty or widths["Eve"].equals(widths["Eve's copy"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("semivalue", [dupre.shapley, dupre.LeastCore(draws=4)])
 def test_equal_owners_are_equal_where_coalitions_are_sampled(semivalue):
     names = [f"owner {i}" for i in range(17)]
@@ -268,7 +273,7 @@ def test_what_is_suggested_pending_and_predicted_goes_by_rows():
         assert frame.loc[one, columns].equals(frame.loc[other, columns])
 
 
-def test_utilities_of_the_same_rows_are_trainings_in_any_order_unless_they_are_equal():
+def test_utilities_of_the_same_rows_are_trainings():
     owners = with_copy(3)
     valuer = dupre.Valuer(owners, empty=0.0, by_content=True)
     utilities = {
@@ -287,13 +292,6 @@ def test_utilities_of_the_same_rows_are_trainings_in_any_order_unless_they_are_e
     valuation = valuer.values()
     assert valuation.uncertainty.noise.any()
     assert_equal_owners(valuation)
-    numbers = {("Eve",): 0.4, ("Eve's copy",): 0.5, ("owner 1",): 0.3, owners.names: 0.9}
-    forward, backward = (
-        record(dupre.Valuer(owners, empty=0.0, by_content=True), dict(order)).values()
-        for order in (numbers.items(), reversed(numbers.items()))
-    )
-    assert_same(forward, backward)
-
     with pytest.raises(InputError, match="already has the utility"):
         valuer.record(("Eve's copy",), 0.7)
 
@@ -500,3 +498,70 @@ def test_covariance_of_sampling_is_that_of_averaged_values():
     plain = weights.sampling_covariance(utilities[merged.column], 0.0)
     average = np.array([[1, 0, 0, 0], [0, 0.5, 0, 0.5], [0, 0, 1, 0], [0, 0.5, 0, 0.5]])
     np.testing.assert_allclose(found, average @ plain @ average.T, atol=1e-15)
+
+
+# --- how near owners are, and which rows they share
+
+
+def test_distances_are_sliced_wasserstein_distances():
+    owners = owners_and_games.make_owners(4, rows=50)
+    d, _ = dupre.Valuer(owners, empty=0.0).question.relations
+    assert np.allclose(d, d.T)
+    assert not np.diag(d).any()
+    # Both blocks are scaled to unit total variance and weigh alike, as in the sketch.
+    X = owners.points.values[owners.points.index] / np.sqrt(owners.points.variance)
+    rows = np.column_stack([X, (owners.y - owners.y.mean()) / owners.y.std()]) / 2
+    for i, j in [(0, 1), (2, 3)]:
+        pair = rows[owners.owner == i], rows[owners.owner == j]
+        expected = ot.sliced_wasserstein_distance(*pair, n_projections=2000, p=1, seed=0)
+        assert d[i, j] == pytest.approx(expected, rel=0.25)  # other directions
+
+
+def test_rows_are_shared_with_their_targets_and_not_by_how_they_are_encoded():
+    X = np.arange(12.0).reshape(6, 2)
+    data = {
+        "A": (X[:4], [0, 1, 0, 1]),
+        "copy": (X[:4], [0, 1, 0, 1]),
+        "half": (X[2:6], [0, 1, 0, 1]),
+        "relabelled": (X[:4], [1, 0, 1, 0]),
+        "twice": (np.repeat(X[:1], 3, axis=0), [0, 0, 0]),
+    }
+    shared = shared_rows(dupre.Owners.from_mapping(data))
+    assert np.allclose(np.diag(shared), 1)
+    assert shared[0].tolist() == [1, 1, 0.5, 0, 0.25]
+    assert shared[4].tolist() == [1, 1, 0, 0, 1]
+    levels = [f"common {i % 50}" for i in range(100)] + [f"rare {i}" for i in range(40)]
+    who = ["A"] * 50 + ["B"] * 50 + ["C"] * 20 + ["D"] * 20
+    gap = [1.0] * 100 + [np.nan] * 20 + [4.0] * 20
+    frame = pd.DataFrame({"code": levels, "who": who, "gap": gap, "y": [1] + [0] * 139})
+
+    def embed(X):
+        return X[["gap"]].fillna(4.0).to_numpy()
+
+    owners = dupre.Owners.from_frame(frame, owner="who", target="y", embed=embed)
+
+    shared = shared_rows(owners)
+    assert shared[2].tolist() == [0, 0, 1, 0]
+    assert shared[0, 1] == 49 / 50
+
+
+IMAGES = np.arange(24.0).reshape(6, 2, 2) % 8
+TEXTS = ["a", "b", "a", "c", "b", "d"]
+
+
+ROWS = {
+    "images": (IMAGES, 1.0),
+    "sparse": (sparse.csr_array(IMAGES.reshape(6, 4)), 1.0),
+    "texts": (TEXTS, 0.5),
+    "sets": ([{text} for text in TEXTS], 0.5),
+    "locks": ([threading.Lock()] * 6, 0.0),
+}
+
+
+@pytest.mark.parametrize(("X", "expected"), ROWS.values(), ids=ROWS)
+def test_rows_of_any_kind_are_compared_or_taken_to_differ(X, expected):
+    def embed(X):
+        return np.arange(6.0)[:, None]
+
+    owners = dupre.Owners.from_arrays(X, [0, 1] * 3, list("AABBCC"), embed=embed)
+    assert shared_rows(owners)[0, 1] == expected
