@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -109,7 +109,7 @@ class Metric:
     @property
     def is_own(self) -> bool:
         """Whether the user's code decides, not the scorer of scikit-learn with this name."""
-        named = self.scorer is None and self.name in scorer_names()
+        named = self.scorer is None and _scorer_named(self.name) is not None
         return not (named and self.greater_is_better)
 
     @property
@@ -121,10 +121,8 @@ class Metric:
         """The score of a fitted model on these rows, greater is better."""
         if self.scorer is not None:
             score = self.scorer(model, X, y)
-        elif self.name in scorer_names():
-            from sklearn.metrics import get_scorer
-
-            score = get_scorer(self.name)(model, X, y)
+        elif (theirs := _scorer_named(self.name)) is not None:
+            score = theirs(model, X, y)
         elif (terms := self.terms_of(model, X, y)) is not None:
             return mean_score(terms)
         else:
@@ -179,6 +177,14 @@ def scorer_names() -> list[str]:
     return list(get_scorer_names())
 
 
+@cache  # scikit-learn copies a scorer each time it is asked for
+def _scorer_named(name: str) -> Scorer | None:
+    from sklearn.metrics import get_scorer
+
+    found: Scorer | None = get_scorer(name) if name in scorer_names() else None
+    return found
+
+
 def mean_score(terms: Terms) -> float:
     """The score on all rows."""
     of_rows, scores = terms
@@ -191,7 +197,7 @@ def check_metric(metric: str | Scorer | Metric, task: Task, targets: NDArray[Any
     `targets` are those to train on: some metrics are for two classes alone.
     """
     found = as_metric(metric)
-    if found.scorer is None and found.terms is None and found.name not in scorer_names():
+    if found.scorer is None and found.terms is None and _scorer_named(found.name) is None:
         raise InputError(
             f"unknown metric {found.name!r}; expected a scikit-learn scorer name such as "
             "'accuracy', 'balanced_accuracy', 'neg_log_loss', 'r2' or 'neg_mean_absolute_error'"

@@ -92,12 +92,25 @@ class ByName(dupre.ModelUtility):
         return len(members[0]) + repeat
 
 
+class Called(dupre.ModelUtility):
+    """A subclass that may score by names."""
+
+    def __call__(self, members, *, repeat=0):
+        return float("0" in members) + repeat
+
+
+class Named(dupre.ModelUtility):
+    name = "the same trainings"
+
+
 @pytest.mark.parametrize(
     ("kind", "model", "expected"),
     [
         (dupre.ModelUtility, LinearRegression(), (True, False, True)),
         (dupre.ModelUtility, DecisionTreeRegressor(), (True, True, False)),
+        (Named, LinearRegression(), (True, False, True)),
         (ByName, LinearRegression(), (False, False, False)),
+        (Called, LinearRegression(), (False, False, False)),
     ],
 )
 def test_a_model_knows_more(kind, model, expected):

@@ -334,7 +334,7 @@ def test_a_utility_does_not_depend_on_order_or_on_earlier_calls(iris, nested):
     assert make(seed=1)(("0", "2", "3")) != expected
 
 
-def test_coalitions_of_the_same_rows_train_alike_but_not_if_names_may_count(iris):
+def test_coalitions_of_the_same_rows_train_alike():
     X, y = load_iris(return_X_y=True)
     part = (X[::2], y[::2])
     owners = Owners.from_mapping({"a": part, "b": part})
@@ -348,23 +348,6 @@ def test_coalitions_of_the_same_rows_train_alike_but_not_if_names_may_count(iris
     utility = ModelUtility(DecisionTreeClassifier(), owners, validation=(X, y), **how)
     utility(("a",)), utility(("b",)), utility(("a", "b"))
     assert states[0] == states[1] != states[2]
-
-    owners, validation = iris
-
-    class Seeded(ModelUtility):
-        def training_seed(self, members, repeat=0):
-            return len(members[0]) + repeat
-
-    class Called(ModelUtility):
-        def __call__(self, members, *, repeat=0):
-            return float("0" in members) + repeat
-
-    class Named(ModelUtility):
-        name = "the same trainings"
-
-    kinds = (ModelUtility, Named, Seeded, Called)
-    found = [kind(GaussianNB(), owners, validation=validation).by_content for kind in kinds]
-    assert found == [True, True, False, False]
 
 
 def test_the_estimator_given_is_neither_fitted_nor_changed_and_a_repeat_has_its_own_seed(iris):
