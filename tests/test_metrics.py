@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -117,8 +118,8 @@ def test_the_words_of_a_metric_are_those_of_statements():
     named = metric_of(valuation)
     assert (named.name, named.unit, named.factor) == ("the share", " points", 100.0)
     for text, words in (("r2", "R²"), ("f1_macro", "the F1 score macro"), ("abc", "the score abc")):
-        provenance = {"settings": {"metric": text}}
-        assert metric_of(type("V", (), {"provenance": provenance})()).name == words
+        facts = replace(valuation.facts, provenance={"settings": {"metric": text}})
+        assert metric_of(replace(valuation, facts=facts)).name == words
 
 
 def test_rows_of_the_table_can_be_sent_and_others_are_told_by_what_they_compute():
