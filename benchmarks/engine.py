@@ -62,7 +62,7 @@ def spinning(seconds: float) -> tuple[dupre.Owners, Callable[[tuple[str, ...]], 
 
 
 def speed_up(
-    owners: dupre.Owners, utility: dupre.utility.model.Utility, budget: int
+    owners: dupre.Owners, utility: dupre.utility.protocol.Utility, budget: int
 ) -> tuple[float, float, float]:
     """Time of `value` with one worker and in this process, each over that with two workers.
 
@@ -232,7 +232,7 @@ def memory() -> tuple[float, float]:
     rows = Rows(8)
     names = tuple(map(str, range(8)))
 
-    def busiest(utility: dupre.utility.model.Utility) -> float:
+    def busiest(utility: dupre.utility.protocol.Utility) -> float:
         hired = workers.LocalProcesses(utility, worker_process.ProcessSettings(), jobs=2)
         try:
             list(hired.run(Training(names, repeat) for repeat in range(4)))
