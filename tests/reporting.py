@@ -191,6 +191,20 @@ def bare(n=3, **others):
     return valuation(n, **fields | others)
 
 
+def members(size):
+    return tuple(f"o{i}" for i in range(size))
+
+
+def small(n=3, **others):
+    """Values that add up, with an interval of ± 0.196 each."""
+    fields = {"mean": np.full(n, 0.8 / n), "covariance": 0.01 * np.eye(n), "rows": np.full(n, 10)}
+    return bare(names=members(n), **fields | {"evaluated": 5, "counting": 7} | others)
+
+
+def core(**others):
+    return small(semivalue="Least core", subsidy=replace(SUBSIDY, **others))
+
+
 def troubled(n=5, **others):
     """Failures, warnings, stale evaluations, a predictor of no use."""
     fields = {
