@@ -144,7 +144,7 @@ def test_the_public_names_are_these_and_importing_them_imports_nothing_heavy():
         *("InputError", "Interrupted", "LeastCore", "ModelUtility", "Owners", "Score"),
         *("Semivalue", "StoreError", "Stored", "Valuation", "Valuer", "banzhaf", "baselines"),
         *("beta_shapley", "engines", "estimators", "from_game", "from_table", "kernels"),
-        *("leave_one_out", "metrics", "plots", "read_evaluations", "shapley", "stopping"),
+        *("leave_one_out", "metrics", "notes", "plots", "read_evaluations", "shapley", "stopping"),
         *("strategies", "tables", "to_game", "value"),
     ]
     assert all(getattr(dupre, name).__doc__ for name in dupre.__all__)

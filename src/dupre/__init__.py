@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dupre import baselines, metrics, tables
+    from dupre import baselines, metrics, notes, tables
     from dupre.data.owners import Owners
     from dupre.errors import (
         DupreError,
@@ -65,6 +65,7 @@ __all__ = [
     "kernels",
     "leave_one_out",
     "metrics",
+    "notes",
     "plots",
     "read_evaluations",
     "shapley",
@@ -97,6 +98,7 @@ _MODULES = {
     "estimators": "game.estimators",
     "kernels": "predictor.kernels",
     "metrics": "metrics",
+    "notes": "notes",
     "plots": "report.plots",
     "stopping": "valuation.stopping",
     "strategies": "valuation.strategies",

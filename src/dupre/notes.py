@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
+__all__ = ["Code", "Note", "Severity", "has", "note", "select", "warnings", "worst_first"]
+
 
 class Severity(StrEnum):
     """How grave a note is, the gravest first."""
