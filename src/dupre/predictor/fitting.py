@@ -59,9 +59,6 @@ LONGEST_STEP = 2.0
 DIFFERENCE = 1e-3
 """Step of finite differences."""
 
-FEW = 64
-"""Distances that are whole numbers below this need no more exponentials than this."""
-
 REMEMBERED = 1_000
 """Coalitions up to which what is computed of all pairs is kept."""
 
@@ -485,25 +482,19 @@ class ProductTerm:
         variance: its index in theta; None for 1.
         gammas: index of each gamma in theta, (k,).
         distances: packed, (k, m).
-        levels: 0, 1, 2, ... if k is 1 and all distances are among these few.
-        codes: which of them each entry is, (m,).
         matrix: packed, (m,); None for ones.
     """
 
     variance: int | None
     gammas: Ints
     distances: Floats
-    levels: Floats | None
-    codes: Ints
     matrix: Floats | None
 
     def evaluate(self, theta: Floats) -> tuple[Floats, Floats]:
         """The packed matrix, (m,), twice."""
         scale = 1.0 if self.variance is None else float(np.exp(theta[self.variance]))
         gamma = -np.exp(theta[self.gammas])
-        if self.levels is not None:
-            found = (scale * np.exp(gamma * self.levels)).take(self.codes)
-        elif len(gamma):
+        if len(gamma):
             found = gamma[0] * self.distances[0]  # BLAS takes longer for one or two rows
             for g, distance in zip(gamma[1:], self.distances[1:], strict=True):
                 found += g * distance
@@ -568,14 +559,9 @@ def terms_of(kernel: Kernel, distances: Any, first: int = 0) -> list[Term]:
     exponents = [p for factor, p in zip(factors, packed, strict=True) if not _is_linear(factor)]
     fixed = [p for factor, p in zip(factors, packed, strict=True) if _is_linear(factor)]
     gammas = np.arange(len(exponents)) + first + (variance is not None)
-    levels, codes = None, np.empty(0, dtype=np.int64)
-    if len(exponents) == 1:
-        whole = exponents[0].astype(np.int64)
-        if whole.max(initial=0) < FEW and np.array_equal(whole, exponents[0]):
-            levels, codes = np.arange(FEW, dtype=np.float64), whole
     stacked = np.array(exponents).reshape(-1, len(packed[0]))
     matrix = np.prod(fixed, axis=0) if fixed else None
-    return [ProductTerm(variance, gammas, stacked, levels, codes, matrix)]
+    return [ProductTerm(variance, gammas, stacked, matrix)]
 
 
 @dataclass(frozen=True, eq=False)
