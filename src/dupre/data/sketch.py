@@ -242,7 +242,7 @@ def principal_axes(sketch: Sketch, sketched: NDArray[np.float32]) -> PrincipalAx
     vectors = sketched.astype(np.float64)
     centre = vectors.mean(axis=0)
     scale, axes = spectrum(vectors - centre, least=1e-6)
-    longest = np.arange(len(scale))[::-1][:MAX_AXES]
+    longest = np.arange(len(scale))[::-1][:MAX_AXES]  # eigh sorts them rising
     basis = (vectors - centre).T @ (axes[:, longest] / np.sqrt(scale[longest]))
     return PrincipalAxes(sketch, centre, np.pad(basis, ((0, 0), (0, -len(longest) % 32))))
 
@@ -251,7 +251,7 @@ def _choose_sample(n: int, rng: np.random.Generator) -> Members:
     """Up to 8 owners all coalitions; else single owners, all owners and 400 others, (., n)."""
     if n <= 8:
         return all_coalitions(n)
-    drawn = rng.random((400, n)) < rng.random((400, 1))
+    drawn = rng.random((400, n)) < rng.random((400, 1))  # all sizes alike, as Shapley has it
     everyone = np.ones((1, n), dtype=bool)
     return np.concatenate([np.eye(n, dtype=bool), everyone, drawn[drawn.any(axis=1)]])
 
@@ -302,9 +302,9 @@ def _thresholds(x: Floats, holder: Ints, T: int) -> Floats:
     """
     if len(x) <= T:
         return x
-    mass = np.cumsum(1.0 / np.bincount(holder)[holder])
+    mass = np.cumsum(1.0 / np.bincount(holder)[holder])  # an owner weighs 1 in all
     steps = np.arange(1, T + 1) / T * mass[-1]
-    at = np.searchsorted(mass, steps * (1 - 1e-12))
+    at = np.searchsorted(mass, steps * (1 - 1e-12))  # rounding must not skip a step
     at[-1] = len(x) - 1
     return np.asarray(x[at])
 

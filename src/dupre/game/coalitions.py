@@ -131,7 +131,7 @@ def sample_of_size(n: int, size: int, count: int, rng: np.random.Generator) -> M
     total = comb(n, size)
     if not 0 <= count <= total:
         raise InputError(f"there are {total} coalitions of {size} of {n} owners, asked for {count}")
-    if 2 * count > total:
+    if 2 * count > total:  # drawing would repeat itself too often
         every = every_of_size(n, size)
         by_code = every[np.lexsort(every.T)]
         return np.asarray(by_code[rng.permutation(total)[:count]])

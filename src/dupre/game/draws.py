@@ -50,6 +50,7 @@ class Draws:
             if rest // 2 < LEAST_DRAWS:
                 most = f"0 here: it needs {2 * LEAST_DRAWS} or more of the {others}"
             raise InputError(f"check must be {most}; got {check}")
+        # Long enough to meet nearly all coalitions; later ones follow in a fixed order.
         count = 1_024 + 8 * len(self.chances)
         self.sequence = rng.choice(len(self.chances), count, p=self.chances) if rest else NOTHING
         self.held = distinct_draws(self.sequence)[:check]

@@ -177,6 +177,7 @@ def _search(
             gains[-1] - _coalition_payments(seen[-1], core.payments), coalitions.shape[:-1]
         )
 
+    # All sizes alike: a uniform draw would hardly ever meet small or large ones.
     at = rng.random((DRAWN, n)).argsort(axis=1) < rng.integers(1, n, size=(DRAWN, 1))
     worst = at[descending_order(excess(at))[:CLIMBS]]
     at = np.concatenate([worst, rng.permutation(core.tight)[:CLIMBS]])
@@ -223,7 +224,7 @@ def _egalitarian_point(
     n, scale = members.shape[1], _scale_of(gains, total)
     floor = (gains - members.sum(axis=1) * (total / n)) / scale
     slack = _coalition_payments(members, (guess - total / n) / scale) - floor
-    working = np.union1d(working, np.argsort(slack)[: 4 * n])
+    working = np.union1d(working, np.argsort(slack)[: 4 * n])  # n rows are tight at a vertex
     E, f = np.ones((1, n)), np.zeros(1)
     t, _, tight = _largest_slack(members, floor, working, E, f)
     floor += t

@@ -118,6 +118,7 @@ def _outermost_sizes(mass: Floats, samples: int) -> tuple[Members, int]:
         count = comb(n, s) * int(np.sum(~listed[pair]))
         if not count:
             continue
+        # A size is listed when drawing its share would cost as much.
         if count > samples * mass[pair].sum() / mass[~listed].sum() * (1 + 1e-9):
             break
         listed[pair] = True

@@ -208,7 +208,7 @@ def _covariance_of_sum(entries: Entries | ColumnEntries, u: Floats, n: int, lear
     covariance[np.diag_indices(n)] += _hidden_variance(variance, count)
     square_over_freedom = (variance**2 / freedom).sum(axis=1)
     degrees = variance.sum(axis=1) ** 2 / np.where(square_over_freedom > 0, square_over_freedom, 1)
-    wider = student_factor(np.maximum(degrees, 1.0))
+    wider = student_factor(np.maximum(degrees, 1.0))  # below 1 it would be infinite
     covariance *= np.outer(wider, wider)
     # An owner to whom no draw gave a weight is as uncertain as the most uncertain other.
     unseen = ~entries.seen(n)
@@ -257,7 +257,7 @@ def _hidden_variance(variance: Floats, count: Ints) -> Floats:
     several = count > 1
     usual = np.sum(variance * several, axis=0) / np.maximum(several.sum(axis=0), 1)
     usual = np.where(several.any(axis=0), usual, usual.max())
-    silent = (count > 0) & (variance <= 1e-12 * usual)
+    silent = (count > 0) & (variance <= 1e-12 * usual)  # equal but for rounding
     return np.asarray(np.sum(np.where(silent, usual, 0.0) / np.maximum(count, 1), axis=1))
 
 

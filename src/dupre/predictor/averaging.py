@@ -100,6 +100,7 @@ class AveragedPosterior:
         own = self.best.variance_of_utilities(at)
         larger = self.weights @ self.variances @ counts / (own @ counts)
         apart = (self.means - self._average) @ self.W.T
+        # The differences of means count in full: they are O(b) for each process.
         within = larger * self.best.functional_covariance()
         return np.asarray(within + (apart.T * self.weights) @ apart)
 

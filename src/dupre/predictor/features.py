@@ -24,6 +24,7 @@ KEPT = 2**25
 """Distances to some coalitions that are kept: a quarter of a gigabyte."""
 # Those of all coalitions of 16 owners to 512 landmarks just fit; kept they halve a round's time.
 
+# 32 megabytes for each kernel.
 ALL_KEPT = 2_048
 """Coalitions up to which the distances of all pairs are kept."""
 

@@ -36,6 +36,7 @@ from dupre.predictor.gp import (
 )
 from dupre.predictor.kernels import Exponential, Kernel, Linear, Product, Scaled, Sum
 
+# An objective costs O(a³); more evaluations hardly change the hyper-parameters.
 LEARN_ON = 500
 """Evaluations on which hyper-parameters are learned; all are conditioned on."""
 
@@ -56,6 +57,7 @@ MOST_STEPS = 100
 LONGEST_STEP = 2.0
 """Of any number in one step: far from the end second derivatives say little."""
 
+# Roughly is enough: importance weights correct for the curvature.
 DIFFERENCE = 1e-3
 """Step of finite differences."""
 
@@ -147,6 +149,7 @@ def fit(
     low[held] = high[held] = _stated(kernel, problem.form, scale.prior.noise)[held]
     mean, std = of_each(PRIOR, kernel)
     x, B = search.points(mean, std), search.curvature
+    # A fixed order: a fit depends on its arguments alone, whatever was drawn before.
     order = np.random.default_rng(0).permutation(len(u))
     for size in _coarse_sizes(len(u)) if B is None else ():
         part = np.sort(order[:size])
@@ -178,6 +181,7 @@ def _coarse_sizes(a: int) -> list[int]:
 def _lowest(ends: list[Minimum]) -> Minimum:
     """The lowest end; of ends that differ by rounding alone, the first."""
     height = np.array([end.value for end in ends])
+    # 1e-4 of a log density is far below what compares forms, and above rounding on any CPU.
     return ends[int(np.argmax(height <= height.min() + 1e-4))]
 
 
@@ -320,7 +324,7 @@ def condition_at_least(
         except InputError:
             if noise > 1:  # as large as all utilities: rounding is not the reason
                 raise
-            noise *= 10
+            noise *= 10  # a few steps from 1e-7 to where rounding no longer matters
 
 
 def of_each(table: dict[str, tuple[float, float]], form: Kernel) -> Floats:
@@ -443,7 +447,7 @@ def _along(
         new = path(part)
         slope = float(gradient @ (new - x))
         new_value, new_gradient = function(new)
-        if slope < 0 and new_value <= value + 1e-4 * slope:
+        if slope < 0 and new_value <= value + 1e-4 * slope:  # Nocedal & Wright Eq. 3.4
             return new, new_value, new_gradient
         # The minimum of the parabola through what is known.
         bend = new_value - value - slope
@@ -455,9 +459,9 @@ def _update(B: Floats, s: Floats, y: Floats) -> Floats:
     """B after a step s that changed the gradient by y; damped, so that it stays positive."""
     Bs = B @ s
     sBs, sy = float(s @ Bs), float(s @ y)
-    if sBs <= 0:
+    if sBs <= 0:  # no step was made
         return B
-    if sy < 0.2 * sBs:
+    if sy < 0.2 * sBs:  # Nocedal & Wright, Procedure 18.2
         part = 0.8 * sBs / (sBs - sy)
         y = part * y + (1 - part) * Bs
         sy = 0.2 * sBs
@@ -594,6 +598,7 @@ def pairs_of(kernel: Kernel, inputs: Features) -> Pairs:
     def compute() -> Pairs:
         return Pairs(bare, bare.distances(inputs, inputs))
 
+    # Several fits, and the draws around each, ask for the same pairs.
     return inputs.remember(("pairs", bare), compute) if len(inputs) <= REMEMBERED else compute()
 
 
@@ -636,6 +641,7 @@ def sample_around(
     problem = problem_of(gp.kernel, gp.inputs, gp.utilities, measured, scale=gp.scale)
     centre = position(gp)
     value, root = _curvature_root(problem, centre, free)
+    # The same draws every time, so that rounds differ by what was evaluated alone.
     normal = np.random.default_rng(0).standard_normal((pairs, len(free)))
     normal = np.concatenate([normal, -normal])
     slope, decays = gp.scale.warp.slope(gp.utilities), gp.scale.amplitude.decay != 0

@@ -76,12 +76,15 @@ evaluate next is not decided by these: they would not look for what the term cou
 BETTER_BY = 1e-3
 """Log likelihood by which one form must surpass another; less can be rounding."""
 
+# Each form in the average has to predict all coalitions.
 LEAST_WEIGHT = 0.05
 """Forms with less weight than this are left out of the average."""
 
+# Its weight in the average is then e^-12, far below LEAST_WEIGHT.
 FAR_BEHIND = 12.0
 """Log likelihood by which a form must be worse than another to be given up before its end."""
 
+# Of normal errors one in 16,000 lies farther out.
 OUTLIER_SCORE = 4.0
 """Robust leave-one-out score beyond which an evaluation may be an outlier."""
 
@@ -189,6 +192,8 @@ class Predictor:
         found = []
         for share, fitted in zip(weights, self.fits, strict=True):
             if share > 0:
+                # Eight draws in all: they are shared out, not multiplied by the forms. Without
+                # draws, coverage at 2n + 1 falls from 97 to 95 %, of owners by feature to 89 %.
                 pairs = max(1, round(4 * share))
                 around = sample_around(fitted, pairs=pairs, least_noise=self.least_noise)
                 found += [(float(share * weight), gp) for weight, gp in around]
@@ -412,7 +417,7 @@ def _check_matrices(kernel: Kernel, inputs: Features) -> None:
         _check_numbers(name, distances, len(inputs))
     middle = kernel.at_median(distances)
     is_gamma = np.array([role == "gamma" for role in kernel.roles], dtype=bool)
-    for shift in np.linspace(*BOUNDS["gamma"], 6):
+    for shift in np.linspace(*BOUNDS["gamma"], 6):  # valid for one gamma need not be for all
         K = middle.with_theta(middle.theta + shift * is_gamma).evaluate(distances)
         K = _check_numbers(name, K, len(inputs))
         scale = float(np.abs(K).max())

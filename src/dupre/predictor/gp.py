@@ -32,9 +32,11 @@ from dupre.predictor.warp import Warp
 SMALL = 64
 """Side of a triangular matrix from which on it is inverted by matrix products of its parts."""
 
+# All coalitions of twelve owners. Of more, all pairs take longer than half a second a round.
 EXACT_UP_TO = 4_096
 """Predicted coalitions up to which covariances of functionals are summed over all pairs of them."""
 
+# Standard deviations of values then differ by half a percent at most (benchmarks/scale.py).
 COUNT = 512
 """How many landmarks."""
 
@@ -269,7 +271,7 @@ def condition(
     known = np.zeros(len(z)) if measured is None else measured
     measured_z = (np.sqrt(known) / scale.slope(utilities, inputs)) ** 2
     K = kernel(inputs, inputs) if distances is None else np.array(kernel.evaluate(distances))
-    K[np.diag_indices_from(K)] += noise + measured_z
+    K[np.diag_indices_from(K)] += noise + measured_z  # RW06 Alg. 2.1 l. 2
     L = cholesky_factor(K)
     if L is None:
         raise InputError(
@@ -357,7 +359,7 @@ class Posterior:
             every = np.array_equal(index, np.arange(len(self.inputs)))
             return self.explained if every else np.asarray(self.explained[:, index])
         key = index.tobytes()
-        if key not in self._latest:
+        if key not in self._latest:  # one answer is kept, for each may fill much memory
             self._latest.clear()
             self._latest[key] = self.gp.explain(self.gp.kernel(self.gp.inputs, self.inputs[index]))
         return self._latest[key]
@@ -387,7 +389,7 @@ class Posterior:
             product, rest = self.landmarks.product, self.landmarks.covariance_of_rest(self)
             return np.asarray(product.T @ product + rest + noise * WJ @ WJ.T)
         covariance = WJ @ self._prior_product + noise * WJ @ WJ.T - self.inner.T @ self.inner
-        return np.asarray((covariance + covariance.T) / 2)
+        return np.asarray((covariance + covariance.T) / 2)  # rounding makes it unsymmetric
 
     @cached_property
     def _prior_product(self) -> Floats:
@@ -484,6 +486,7 @@ class Landmarks:
         full = multiply(posterior.gp.kernel, posterior.inputs[index], posterior.inputs, W.T)
         full -= posterior.explain(index).T @ posterior.inner
         missed = (W[:, index] * times) @ (full - self.cross(posterior, index))
+        # A sum of samples need not be a covariance: directions below zero count as zero.
         scale, axes = np.linalg.eigh(alone + (missed + missed.T) / 2)
         return np.asarray((axes * np.maximum(scale, 0.0)) @ axes.T)
 
@@ -566,7 +569,7 @@ def _multiply_symmetric(kernel: Kernel, a: Features, V: Floats) -> Floats:
     """K_aa V, (ma, f), of which one triangle of tiles is computed."""
     V = np.ascontiguousarray(V)
     found = np.zeros_like(V)
-    parts = [(some, a[some]) for some in tiles(len(a))]
+    parts = [(some, a[some]) for some in tiles(len(a))]  # taken once, used in many tiles
 
     def multiply_tile(i: int, j: int) -> list[tuple[slice, Floats]]:
         (rows, first), (columns, second) = parts[i], parts[j]

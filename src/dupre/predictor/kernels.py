@@ -320,6 +320,7 @@ class Exponential(Kernel):
         return self.distance(a, b)
 
     def exponent(self, distances: Floats) -> Floats | None:
+        # A subclass that evaluates in its own way is no exponential of its distances.
         own = type(self).evaluate is not Exponential.evaluate
         return None if own else np.asarray(-self.gamma * distances)
 
@@ -428,6 +429,7 @@ class Membership(Exponential):
 
     def distance(self, a: Features, b: Features) -> Floats:
         n = a.members.shape[1]
+        # One product instead of a product and two sums over the whole matrix.
         x, y = (np.ones((len(of), n + 2)) for of in (a, b))
         x[:, :n], x[:, n] = -2.0 * a.members, a.members.sum(axis=1)
         y[:, :n], y[:, n + 1] = b.members, b.members.sum(axis=1)

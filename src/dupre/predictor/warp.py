@@ -104,6 +104,7 @@ def are_equal(u: Floats) -> bool:
 
 def robust_scale(u: Floats) -> float:
     """A standard deviation that ignores tails: the scaled median distance from the median."""
+    # 1.4826: of a normal distribution this is the standard deviation.
     deviation = 1.4826 * float(np.median(np.abs(u - np.median(u))))
     return deviation if deviation > 1e-9 * float(np.abs(u).max()) else 0.0
 
@@ -170,4 +171,5 @@ def lattice_step(utilities: Floats) -> float:
             rest = 0.0 if step - rest < 1e-6 * spread else rest  # only rounding is left
         # All so far are multiples of the step: it is known best from the farthest one.
         step = float(reach) / round(float(reach) / step)
+    # Finer ones cannot be told from a continuous metric, and would add next to nothing.
     return step if step > 1e-4 * spread else 0.0
