@@ -123,6 +123,7 @@ def test_a_model_that_cannot_be_meant_is_refused():
 
 
 SOURCE = """
+from dupre.metrics import Metric
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import StackingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -142,6 +143,8 @@ def build():
 
 def score(model, X, y):
     return 0.25
+
+found = Metric("found", terms=lambda y, predicted: (y == predicted) * 1.0)
 
 def loss(y, predicted):
     return 0.0
@@ -177,6 +180,9 @@ def test_estimators_and_metrics_of_ones_own_are_used(theirs):
     assert metric("neg_log_loss", task="classification") == "neg_log_loss"
     own = metric(f"{theirs}:score", task="classification")
     assert utility("logistic", "classification", metric=own)(("a",)) == 0.25
+    stated = metric(f"{theirs}:found", task="classification")
+    ours = utility("logistic", "classification", metric=stated)(("a",))
+    assert ours == utility("logistic", "classification", metric="accuracy")(("a",))
 
 
 @pytest.mark.parametrize("name", ["pipeline", "inside"])

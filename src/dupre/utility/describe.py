@@ -20,7 +20,6 @@ A `ModelUtility` knows more: the utility of no data, whether rows alone decide, 
 from __future__ import annotations
 
 import inspect
-import math
 import textwrap
 import types
 from collections.abc import Mapping, Sequence
@@ -105,9 +104,21 @@ class Traits:
         return None if self.seeded or self.deterministic is False else 1
 
     def empty_unless(self, stated: float | None) -> float | None:
-        """The stated utility of no data, or that of the utility; None if it must be asked for."""
-        check_stated_empty(stated, self.floor)
-        return self.empty if stated is None else stated
+        """The stated utility of no data, or that of the utility; None if it must be asked for.
+
+        Raises:
+            InputError: it is no number, or below the floor. Raising it to the floor would change
+                what was stated without a word.
+        """
+        if stated is None:
+            return self.empty
+        if self.floor is not None and check_score(stated, "empty") < self.floor:
+            raise InputError(
+                f"no data are stated to score {stated:g}, but the floor of the utility is "
+                f"{self.floor:g}: lower scores count as that; state empty= to the ModelUtility, "
+                "whose floor follows it, or give it another floor="
+            )
+        return check_score(stated, "empty")
 
     @cached_property
     def empty(self) -> Score | None:
@@ -199,19 +210,6 @@ def _check_seeds(utility: Any, owners: Owners) -> None:
         int(seed)
     except (TypeError, ValueError, OverflowError) as cause:
         raise InputError(f"{expected}, got {seed!r:.80}") from cause
-
-
-def check_stated_empty(empty: float | None, floor: float | None) -> None:
-    """Raise InputError if that is no number, or if no data are stated to score below the floor.
-
-    Raising the number to the floor would change what was stated without a word.
-    """
-    if empty is not None and check_score(empty, "empty") < (-math.inf if floor is None else floor):
-        raise InputError(
-            f"no data are stated to score {empty:g}, but the floor of the utility is {floor:g}: "
-            "lower scores count as that; state empty= to the ModelUtility, whose floor follows it, "
-            "or give it another floor="
-        )
 
 
 def check_known_empty(known: Sequence[float], empty: float | None) -> None:
