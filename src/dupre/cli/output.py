@@ -125,6 +125,7 @@ def command_line() -> str:
 @contextmanager
 def redirect_stdout_to_stderr() -> Iterator[None]:
     """Send to stderr what models print in this or another process: stdout is for the answer."""
+    # The descriptor too: workers and code in C do not know Python's sys.stdout.
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

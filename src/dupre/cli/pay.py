@@ -24,6 +24,7 @@ def pay(
 
     directory = RunDirectory(run)
     valuations = last_results(directory)
+    # Terms are stated anew each time: what was said of another amount is not carried over.
     spec = replace(directory.spec(), payment=Payment()).change(**stated)
     payments = valuations[0].payments(**asdict(spec.payment))
     if json:

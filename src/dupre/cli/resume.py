@@ -40,7 +40,7 @@ def resume(
         )
     run = run.with_semivalues([*run.spec.values.semivalues, *(semivalue or ())])
     run = replace(run, spot_check=spot_check, accept_model=accept_model)
-    with directory.lock():
+    with directory.lock():  # +N counts from what no other run is adding to
         known = count_known(run, directory.store)
     more = None if budget is None else parse_budget(budget, known)
     limits = (more, stated["until"], stated["time"])

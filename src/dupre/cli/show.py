@@ -41,7 +41,7 @@ def results_so_far(
     directory = RunDirectory(place.run)
     if not (behind := directory.is_behind) and semivalue is None:
         return directory.results(), True
-    directory.check_store()
+    directory.check_store()  # opening a store that is gone would make an empty one
     directory, run = place.open()
     run = run if semivalue is None else run.with_semivalues(semivalue)
     with directory.name_errors():

@@ -49,12 +49,13 @@ def train(directory: RunDirectory, run: Run, *, json: bool, accept: bool = False
     # The lock makes the directory: a cluster that does not answer leaves none.
     with interrupt_on_signals(), connect(run.spec.machine.dask or "") as client, directory.lock():
         known = values.count_known(run, directory.store)
-        accept_loss(directory, run, accept=accept)
+        accept_loss(directory, run, accept=accept)  # before the settings of the last run are lost
         output.write_spec(directory, run.spec)
         output.say(plan(run, str(directory), known, directory.earlier_owners))
         with output.redirect_stdout_to_stderr():
             valuations = values.train(run, directory.store, WithEstimate(display(True)), client)
         kept = directory.write_results(valuations)
+    # After the lock: a reader that is slow, or gone, keeps nobody waiting.
     output.print_values(valuations, json=json)
     output.say_kept(kept)
     if checks := valuations[0].facts.checked:
