@@ -72,7 +72,7 @@ def predict_utilities(state: State, members: Members) -> pd.DataFrame:
 def _predict(state: State, index: Ints) -> tuple[Floats, Floats]:
     """Predictions of some unknown coalitions, (m,) each: those that the values are made of."""
     unknown, beliefs = state.unknown, state.beliefs
-    if len(unknown) > EXACT_UP_TO:
+    if len(unknown) > EXACT_UP_TO:  # the posterior has variances of a sample only
         return beliefs.predict(state.members[index])
     posterior, at = beliefs.averaged, np.searchsorted(unknown, index)
     return posterior.mean[at], std_of_a_training(beliefs.predictor, posterior.std[at])

@@ -51,6 +51,7 @@ def first_design(semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Ge
     first = np.ones((1, n), dtype=bool)
     if _singles_count(weight):
         first = np.append(first, alone, axis=0)
+        # Only where both ends weigh most, as under Shapley: elsewhere all but one are like others.
         if np.isclose(weight[1], weight[-2], rtol=1e-9) and weight[1] > weight[2:-2].max(initial=0):
             first = np.append(first, ~alone, axis=0)
     design = dict(zip(keys(first), first, strict=True))
@@ -121,7 +122,7 @@ def add_sizes_between(
         lowest = int(np.argmax(share >= SINGLES_COUNT))
         further, each = np.linspace(lowest, smallest, 5)[:-1].astype(np.int64).tolist(), 2
     between = []
-    for size in dict.fromkeys(further):
+    for size in dict.fromkeys(further):  # sizes from both ends may meet
         found = np.flatnonzero(sizes == size)
         between += rng.choice(found, min(each, len(found)), replace=False).tolist()
     return list(dict.fromkeys([*design[: int(ends.sum())], *between, *design]))

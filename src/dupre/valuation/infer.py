@@ -18,7 +18,6 @@ from dupre.game.draws import SampledValues
 from dupre.game.observed import Observed
 from dupre.predictor.calibration import (
     Z95,
-    PredictorCheck,
     diagnose,
     pooled_variance,
     widening,
@@ -45,13 +44,11 @@ def infer(state: State) -> Valuation:
 
 def forecast_widths(state: State, picks: Ints, now: Valuation) -> pd.DataFrame:
     """Expected widths of the intervals once 0, 1, 2, ... picks are evaluated: `Valuer.forecast`."""
-    covariances = [now.uncertainty.total]
+    parts = now.uncertainty
+    covariances = [parts.total]
     if picks.size:
-        parts, expected = (
-            (now.uncertainty.sampling, now.uncertainty.validation),
-            _expect(state, picks, now.uncertainty.noise),
-        )
-        covariances += [total_covariance(covariance, *parts) for covariance in expected]
+        expected = _expect(state, picks, parts.noise)
+        covariances += [total_covariance(c, parts.sampling, parts.validation) for c in expected]
     widths = np.array([half_widths(covariance) for covariance in covariances])
     frame = pd.DataFrame(widths, columns=list(now.owners))
     frame.insert(0, "widest", widths.max(axis=1))
@@ -63,7 +60,7 @@ def forecast_widths(state: State, picks: Ints, now: Valuation) -> pd.DataFrame:
 def _expect(state: State, picks: Ints, noise: Floats) -> list[Floats]:
     """Covariance of the values once the first 1, 2, ... picks are evaluated, sampling apart."""
     beliefs, equal = state.beliefs, state.question.sameness.equal_covariance
-    if (random := _from_random(state, beliefs.check)) is not None:
+    if (random := _from_random(state)) is not None:
         covariance, m = random.covariance, random.draws
         spread = equal(covariance) * m
         return [noise + spread / (m + more) for more in range(1, len(picks) + 1)]
@@ -108,15 +105,15 @@ def _infer_values(state: State) -> Valuation:
     recorded, known = state.recorded[:b], state.utilities[:b]
     measured = state.widened_variances[:b]
     noise = (W[:, recorded] * measured[recorded]) @ W[:, recorded].T
-    check = beliefs.check
     diagnostics = diagnose(beliefs.predictor) if state.unknown.size else None
     utilities = known.copy()
-    random = _from_random(state, check) if diagnostics is not None else None
+    random = _from_random(state) if diagnostics is not None else None
     off = validation_rows.deviations(state)
     predicted = diagnostics is not None and (off is not None or random is None)
     posterior = beliefs.averaged if predicted else None
     if random is not None:
         utilities[~recorded] = random.guess[~recorded]
+        # Draws have the noise of their trainings in their spread: only that of the others is added.
         certain = np.isin(np.arange(b), question.heaviest) & recorded
         noise = (W[:, certain] * measured[certain]) @ W[:, certain].T
         mean, covariance = random.mean, random.covariance + noise
@@ -155,7 +152,7 @@ def _infer_values(state: State) -> Valuation:
             counting=counting,
             grand=_grand(state, random),
             diagnostics=diagnostics,
-            check=check,
+            check=beliefs.check,
             sampled=random is not None and not corrected,
             corrected=random is not None and corrected,
             uncorrected=random is None and diagnostics is not None and corrected,
@@ -207,7 +204,7 @@ def _facts(state: State, **found: Any) -> Facts:
     """What a valuation says besides the values."""
     question, observed = state.question, state.observed
     return Facts(
-        grand_predicted=math.isnan(_recorded_grand(state)),
+        grand_predicted=bool(np.isnan(state.utilities_at(state.everyone)[0])),
         first_left=int((~state.recorded[question.most_important]).sum()),
         empty=observed.empty,
         floor=observed.floor,
@@ -236,13 +233,12 @@ def _duplicates(state: State) -> Duplicates | None:
     )
 
 
-def _from_random(state: State, check: PredictorCheck | None) -> SampledValues | None:
+def _from_random(state: State) -> SampledValues | None:
     """The values from random draws, if they are asked for or the predictor has failed."""
     beliefs = state.beliefs
     if state.question.strategy.corrected:
         return beliefs.corrected_values if len(beliefs.drawn) >= LEAST_CORRECTION else None
-    failed = check is not None and check.failed
-    return beliefs.values_from_draws if failed else None
+    return beliefs.values_from_draws if beliefs.check_failed else None
 
 
 def _sampling(state: State, utilities: Floats, random: SampledValues | None) -> Floats | None:
@@ -267,17 +263,11 @@ def _widen(state: State, covariance: Floats, W: Floats, wider: float) -> Floats:
     return np.asarray(covariance * wider**2 + outliers * W @ W.T)
 
 
-def _recorded_grand(state: State) -> float:
-    """Utility of all owners, NaN if it is not recorded."""
-    return float(state.utilities_at(np.ones((1, state.question.owners.n), dtype=bool))[0])
-
-
 def _grand(state: State, random: SampledValues | None) -> float:
     """Utility of all owners, predicted or guessed if it is not recorded."""
-    if not math.isnan(found := _recorded_grand(state)):
-        return found
-    everyone = np.ones((1, state.question.owners.n), dtype=bool)
-    at = int(state.positions(everyone)[0])
+    everyone, at = state.everyone, int(state.positions(state.everyone)[0])
+    if at >= 0 and state.recorded[at]:
+        return float(state.utilities[at])
     if random is not None and 0 <= at < state.question.b:
         return float(random.guess[at])
     if state.question.least_core is not None:  # by the form that predicts all others of it

@@ -66,6 +66,7 @@ class Recorded:
         known = self.trainings.get(names, ())
         new, old = map(self._as_counted, (numbers, known))
         if old[: len(new)] == new:
+            # The same numbers again are news only if they bring resamples that were not known.
             adds = len(old) == len(new) and resampled_of(known) is None
             if not adds or resampled_of(numbers) is None:
                 return False

@@ -161,6 +161,11 @@ class State:
         recorded[self.question.draws.held] = False  # the predictor is checked on them
         return np.flatnonzero(recorded)
 
+    @property
+    def everyone(self) -> Members:
+        """The coalition of all owners, (1, n), whether it has a position or not."""
+        return np.ones((1, self.question.owners.n), dtype=bool)
+
     def require_utility(self) -> None:
         """Raise InputError if there is no utility to learn from."""
         if not self.shown.size:

@@ -109,6 +109,7 @@ def missing_support(state: State) -> list[Note]:
 def first_levels(state: State) -> list[float]:
     """Up to three different utilities to predict from."""
     rest: Floats = state.utilities[state.shown]
+    # Equal scores may differ in their last digits, by the order of additions.
     rounding = 1e-12 * float(np.abs(rest).max(initial=0.0))
     levels: list[float] = []
     while rest.size and len(levels) < 3:
@@ -119,8 +120,8 @@ def first_levels(state: State) -> list[float]:
 
 def spoiled_grand(state: State) -> list[Note]:
     """A note if all owners together score below the floor, which hides how bad it is."""
-    observed, everyone = state.observed, np.ones((1, state.question.owners.n), dtype=bool)
-    row = state.row.get(int(state.positions(everyone)[0]))
+    observed = state.observed
+    row = state.row.get(int(state.positions(state.everyone)[0]))
     if row is None or not observed.raised[row]:
         return []
     score, counted = float(np.mean(observed.scored[row])), float(observed.utilities[row])
@@ -144,6 +145,7 @@ def decisive_trainings(state: State, M: Floats, values: Floats) -> list[Note]:
     typical = np.empty(len(at))
     for k, size in enumerate(sizes):
         others = np.delete(utilities, k)[np.delete(sizes, k) == size]
+        # Of a size with one other there is no median worth the name: all sizes stand for it.
         typical[k] = np.median(others if len(others) > 1 else utilities)
     far = utilities - typical
     scale = robust_scale(far)

@@ -200,7 +200,7 @@ def deviations(state: State) -> Deviations | None:
     of_empty = np.zeros(found.shape[1]) if empty is None else empty - state.observed.empty
     usable = np.isfinite(found).all(axis=0) & np.isfinite(of_empty)
     if 2 * usable.sum() < len(usable):
-        return None
+        return None  # the usable ones would be a choice of their own, by what the score needs
     size = _rounding(state)
     found, of_empty = (np.where(np.abs(off) > size, off, 0.0) for off in (found, of_empty))
     return Deviations(found[:, usable], of_empty[usable])
