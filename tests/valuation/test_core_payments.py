@@ -486,7 +486,7 @@ def test_payments_are_found_from_a_store_of_semivalues_and_more_draws_cost_no_tr
     )
     np.testing.assert_array_equal(few.mean, many.mean)
     assert not np.array_equal(few.uncertainty.total, many.uncertainty.total)
-    assert few.facts.forecast.facts.empty
+    assert few.facts.forecast.empty
     assert "more, the widest" not in str(few)
 
 
