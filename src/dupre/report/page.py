@@ -36,8 +36,8 @@ from dupre.report.summary import (
     texts,
 )
 from dupre.result import as_text
+from dupre.result.as_text import table_headings, table_lines
 from dupre.result.payments import Payments
-from dupre.result.table import table_headings, table_lines
 from dupre.result.valuation import Valuation
 from dupre.wording import join_list, number, percent, shorten
 

@@ -236,7 +236,7 @@ def uncertainty(valuation: Valuation, ax: Axes | None = None) -> Axes:
         ax.plot(known["evaluated"], known["widest"], "o-", color=DATA, ms=5, label="reached")
     if len(ahead) > 1:
         ax.plot(ahead.index, ahead["widest"], "--", color=ODD, label="expected after more")
-    if valuation.uncertainty.validation is not None and valuation.uncertainty.validation.any():
+    if valuation.uncertainty.varies_with_rows:
         least = Z95 * valuation.uncertainty.std("validation").max()
         ax.axhline(least, color=_ink(), linestyle=":", linewidth=1, label="due to rows alone")
     ax.set(xlabel="coalitions trained", ylabel="widest interval, ±")

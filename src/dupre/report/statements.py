@@ -32,8 +32,8 @@ from dupre.report.summary import (
     surely,
     texts,
 )
+from dupre.result.as_text import decimals
 from dupre.result.payments import Payments, explain_outside
-from dupre.result.table import decimals
 from dupre.result.uncertainty import OF_ROWS
 from dupre.result.valuation import Valuation
 from dupre.wording import join_list, number, printable
@@ -106,7 +106,7 @@ def statements(
 def shared_words(v: Valuation) -> dict[str, str]:
     """What all statements have in common: what they are about, what "surely" means."""
     others = ", if models are scored on other validation rows of the same population too"
-    known = "" if v.uncertainty.validation is None or not v.uncertainty.validation.any() else others
+    known = others if v.uncertainty.varies_with_rows else ""
     held_out = ", nor what the value is if other rows are held out"
     split = held_out if has(v.notes, Code.ONE_SPLIT) else ""
     sure = SURELY.format(surely(v).capitalize(), reservation(v), known, split)
@@ -202,7 +202,7 @@ class _StatementWriter:
         if row["std"]:
             interval = f"{self.number(row['low'])} to {self.number(row['high'])}"
             facts.append(("95 % interval", interval))
-        if v.uncertainty.validation is not None and v.uncertainty.validation.any():
+        if v.uncertainty.varies_with_rows:
             low, high = map(self.number, self.alone.iloc[i])
             certain = "exact" if v.exact else low
             bounds = certain if low == high else f"{low} to {high}"
@@ -362,7 +362,7 @@ class _StatementWriter:
             caveats.append(
                 "Predictions were of no use, so the values come from randomly drawn groups alone."
             )
-        if v.uncertainty.validation is None or not v.uncertainty.validation.any():
+        if not v.uncertainty.varies_with_rows:
             caveats += texts(v, *OF_ROWS)
         if has(v.notes, Code.FIRST_GUESS):
             caveats.append("Important coalitions are not trained yet: this value is a first guess.")

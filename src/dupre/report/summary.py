@@ -20,9 +20,7 @@ from dupre.game.semivalues import group_sizes
 from dupre.metrics import TABLE
 from dupre.notes import GUESSED, TOO_NARROW, Code, has, select
 from dupre.report.document import list_names, spell_name, without_directories
-from dupre.result.as_text import failed_part, trained_part
-from dupre.result.covariances import half_widths
-from dupre.result.table import decimals
+from dupre.result.as_text import decimals, failed_part, trained_part
 from dupre.result.uncertainty import (
     OF_ROWS,
     UNMOVED,
@@ -256,7 +254,7 @@ def _certainty_sentence(v: Valuation) -> str:
         rows = " ".join(texts(v, *OF_ROWS))
         known = f"exact{exactness_condition(v)}" if v.complete else UNMOVED
         return f"The {v.words.nouns} are {known}. {rows}".strip()
-    widest = float(half_widths(v.uncertainty.total).max())
+    widest = v.uncertainty.widest
     settled, pairs = settled_pairs(v)
     order = f"the order of {settled:,} of the {pairs:,} pairs of owners is settled"
     if settled == pairs:
@@ -269,7 +267,7 @@ def _certainty_sentence(v: Valuation) -> str:
 
 def _population_sentence(v: Valuation) -> str:
     """For which validation rows that holds."""
-    if v.uncertainty.validation is None or not v.uncertainty.validation.any():
+    if not v.uncertainty.varies_with_rows:
         return " ".join(texts(v, *OF_ROWS))
     known = f"exact{exactness_condition(v)}"
     if not v.exact:

@@ -49,6 +49,26 @@ class Uncertainty(ReadOnlyArrays):
         """Covariance for these validation rows, (n, n), not for their population."""
         return bounded_sum(self.prediction, self.sampling)
 
+    @property
+    def varies_with_rows(self) -> bool:
+        """Whether other validation rows are known to give other values."""
+        return self.validation is not None and bool(self.validation.any())
+
+    @property
+    def widest(self) -> float:
+        """Half the width of the widest 95 % interval."""
+        return float(half_widths(self.total).max())
+
+    def shares(self) -> dict[str, float]:
+        """Parts of the variance of all values: validation rows, noise of trainings, and the rest.
+
+        Of the rest more trainings or draws help: coalitions not evaluated, or not drawn.
+        """
+        whole = float(np.trace(self.total)) or 1.0  # of exact values every part is zero
+        rows = 0.0 if self.validation is None else float(np.trace(self.validation)) / whole
+        noise = float(np.trace(self.noise)) / whole
+        return {"rows": rows, "noise": noise, "not_evaluated": max(0.0, 1 - rows - noise)}
+
     def std(self, source: Source = "total") -> Floats:
         """Standard deviation of each value, (n,), due to one source; NaN if it is not known."""
         part: Floats | None = getattr(self, source)

@@ -61,26 +61,11 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 Cell: TypeAlias = bool | int | float | str | None
 
 COLUMNS: Mapping[str, Mapping[str, Any]] = {
-    "evaluations": {
-        "coalition": str,
-        "utility": Number | None,
-        "failure": str,
-        "repeat": Count,
-        "attempt": Count,
-        "seed": int | None,
-        "seconds": FromZero | None,
-        "warnings": str,
-        "finished": str,
-        "worker": str,
-    },
-    "coalitions": {
-        "members": tuple[str, ...],
-        "size": Count,
-        "rows": Count,
-        "utility": Number | None,
-        "predicted": Number | None,
-        "std": FromZero | None,
-    },
+    "evaluations": dict.fromkeys(("coalition", "failure", "warnings", "finished", "worker"), str)
+    | {"repeat": Count, "attempt": Count, "seed": int | None}
+    | {"utility": Number | None, "seconds": FromZero | None},
+    "coalitions": {"members": tuple[str, ...], "size": Count, "rows": Count}
+    | {"utility": Number | None, "predicted": Number | None, "std": FromZero | None},
     "rounds": {"evaluated": Count, "": Number | None},
     "contributions": {"owner": str, "others": Count}
     | dict.fromkeys(("value", "low", "high"), Number),
@@ -144,6 +129,7 @@ def dumps(valuations: Sequence[Values]) -> str:
         "shared": evidence and evidence.shared,
     }
     encode = partial(_encode, owners=first.owners)
+    # msgspec writes numbers with all their digits, and null for those that are not finite.
     try:
         return msgspec.json.encode(whole, enc_hook=encode).decode()
     except UnicodeEncodeError as cause:
@@ -240,7 +226,7 @@ def _valuation(kind: type[Kind], raw: dict[str, Any], whole: dict[str, Any], pla
     mean = np.array([owner.value for owner in owners], dtype=np.float64)
     reader = _Reader({"owners": names, "rows": rows, "mean": mean})
     for name, record in ONCE.items():
-        if whole[name] is not None:
+        if whole[name] is not None:  # without evidence there are no relations of owners
             hint = get_type_hints(record)[name]
             reader.elsewhere[name] = reader.field(name, hint, whole[name], name)
     valuation: Kind = reader.record(kind, raw, place)
@@ -283,6 +269,7 @@ class _Reader:
         _check_names(_convert(raw, dict[str, Any], place), rest, place)
         for name in rest:
             found[name] = self.field(name, hints[name], raw[name], f"{place}.{name}")
+        # What a record computes of its other fields is stated for readers without Python.
         record = kind(**{part.name: found.pop(part.name) for part in parts if part.init})
         for name, stated in found.items():
             follows = getattr(record, name)
@@ -310,12 +297,13 @@ class _Reader:
             return self.matrix(name, raw, place)
         if _has_pairs(hint):
             return dict(_convert(raw, list[tuple[get_args(hint)]], place))  # type: ignore[misc]
+        # A count is never negative, and no number of a result has an infinite square.
         plain = {int: Count, float: Number, Mapping[str, float]: dict[str, Number]}
         return _convert(raw, plain.get(hint, hint), place)
 
     def table(self, name: str, raw: Any, place: str) -> pd.DataFrame:
         """A table from its columns."""
-        kinds = COLUMNS.get(name, {})
+        kinds = COLUMNS.get(name, {})  # a table that is not listed there may hold any cells
         columns = _convert(raw, dict[str, list[Any]], place)
         length = max(map(len, columns.values()), default=0)
         for column in kinds if length else ():
@@ -358,7 +346,7 @@ class _Reader:
 def _column_type(kind: Any, cells: Sequence[Any]) -> str | None:
     """That of a column of a table; None to take that of its cells."""
     if kind in (Number, Number | None, FromZero | None):
-        return "float64"
+        return "float64"  # also where all cells are null
     fits = kind == (int | None) and all(cell is None or abs(cell) < 2**63 for cell in cells)
     return "Int64" if fits else None
 

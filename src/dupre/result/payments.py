@@ -17,8 +17,8 @@ from dupre._types import Bools, Floats
 from dupre.checks import finite
 from dupre.errors import InputError
 from dupre.notes import Code, Note, note, select, warnings
-from dupre.result.table import align
-from dupre.result.uncertainty import OF_ROWS, rows_in_words, variance_shares
+from dupre.result.as_text import align
+from dupre.result.uncertainty import OF_ROWS, rows_in_words
 from dupre.result.values import Values
 from dupre.wording import LONGEST_LINE, cut, escape_controls, join_list, percent, printable
 
@@ -193,7 +193,7 @@ def _are_shareable(values: Floats, negative: Negative) -> Bools:
 
 def _greatest_source(v: Values) -> str:
     """The source of the greatest part of the variance."""
-    shares = variance_shares(v)
+    shares = v.uncertainty.shares()
     return max(shares, key=lambda source: shares[source])
 
 

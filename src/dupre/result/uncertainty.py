@@ -7,8 +7,6 @@ one of them each.
 
 from __future__ import annotations
 
-import numpy as np
-
 from dupre.notes import TOO_NARROW, Code, Note, has, note
 from dupre.result.covariances import half_widths
 from dupre.result.values import Values
@@ -29,24 +27,9 @@ DOMINANT = 0.9
 """Share of the variance from which on nothing but more validation rows helps."""
 
 
-def variance_shares(v: Values) -> dict[str, float]:
-    """Parts of the variance of all values: validation rows, noise of trainings, and the rest.
-
-    Of the rest more trainings or draws help: coalitions not evaluated, or not drawn.
-    """
-    whole = float(np.trace(v.uncertainty.total)) or 1.0
-    rows = (
-        0.0
-        if v.uncertainty.validation is None
-        else float(np.trace(v.uncertainty.validation)) / whole
-    )
-    noise = float(np.trace(v.uncertainty.noise)) / whole
-    return {"rows": rows, "noise": noise, "not_evaluated": max(0.0, 1 - rows - noise)}
-
-
 def trainings_help(v: Values) -> bool:
     """Whether further trainings can still narrow the intervals by much."""
-    return not v.complete and variance_shares(v)["rows"] < DOMINANT
+    return not v.complete and v.uncertainty.shares()["rows"] < DOMINANT
 
 
 def uncertainty_notes(v: Values) -> list[Note]:
@@ -60,9 +43,7 @@ def exactness_condition(v: Values) -> str:
     # Equal second trainings of a model with seeds do not prove that no seed matters.
     fixed = known is not None and known.deterministic and not known.seeded
     seeds = "seeds" if known is not None and known.seeded else "utilities"
-    if not v.facts.validation_rows and (
-        v.uncertainty.validation is None or not v.uncertainty.validation.any()
-    ):
+    if not v.facts.validation_rows and not v.uncertainty.varies_with_rows:
         return "" if fixed else f" for these {seeds}"
     return f" for these validation rows{'' if fixed else f' and {seeds}'}"
 
@@ -72,9 +53,9 @@ def _validation(v: Values) -> list[Note]:
     if v.uncertainty.validation is None:  # utilities are plain numbers
         text = "How much other validation rows would change the values is not known, and in no "
         return [note(Code.UNKNOWN_ROWS, f"{text}interval.")]
-    if not v.uncertainty.validation.any():  # without any rows there is no choice
+    if not v.uncertainty.varies_with_rows:  # without any rows there is no choice
         return [_unchanged_by_rows(v)] if v.facts.validation_rows else []
-    wide = float(half_widths(v.uncertainty.total).max())
+    wide = v.uncertainty.widest
     alone = width_for_these_rows(v) or ("exact" if v.complete else UNMOVED)
     text = (
         f"Intervals are for the population that the {rows_in_words(v)} come from, up to "
@@ -85,11 +66,8 @@ def _validation(v: Values) -> list[Note]:
 
 def width_for_these_rows(v: Values) -> str:
     """How far values may be off for these validation rows alone, in words; "" if not at all."""
-    wide, narrow = (
-        float(half_widths(part).max())
-        for part in (v.uncertainty.total, v.uncertainty.for_these_rows)
-    )
-    return f"within ± {narrow:.2g}" if narrow > 1e-6 * wide else ""
+    narrow = float(half_widths(v.uncertainty.for_these_rows).max())
+    return f"within ± {narrow:.2g}" if narrow > 1e-6 * v.uncertainty.widest else ""
 
 
 def _unchanged_by_rows(v: Values) -> Note:
@@ -109,7 +87,7 @@ def _unchanged_by_rows(v: Values) -> Note:
 
 def _variance(v: Values) -> list[Note]:
     """Where the uncertainty comes from, and what would reduce it."""
-    shares, found = variance_shares(v), []
+    shares, found = v.uncertainty.shares(), []
     other = f"coalitions not evaluated{'' if v.uncertainty.sampling is None else ' or not drawn'}"
     sources = [
         (shares["rows"], f"the choice of the {rows_in_words(v)}, which more of them reduce"),
@@ -120,11 +98,9 @@ def _variance(v: Values) -> list[Note]:
     parts = [f"{100 * share:.0f} % is {what}" for share, what in sources if share >= 0.005]
     if len(parts) > 1 or shares["noise"] >= 0.005:
         text = f"Of the variance of the values {'; '.join(parts)}."
-        rest_of_it = shares["not_evaluated"]
-        facts = {"rows": shares["rows"], "noise": shares["noise"], "not_evaluated": rest_of_it}
-        found.append(note(Code.VARIANCE, text, **facts))
+        found.append(note(Code.VARIANCE, text, **shares))
     if shares["rows"] >= DOMINANT:
-        half = float(half_widths(v.uncertainty.total).max()) / 2
+        half = v.uncertainty.widest / 2
         # From rows that tell too little, a number of rows would be a guess.
         needed = None if has(v.notes, *TOO_NARROW) else v.validation_rows_for(half)
         more = f": about {float(f'{needed:.2g}'):,.0f} would halve the widest" if needed else ""

@@ -12,7 +12,6 @@ import pandas as pd
 from dupre._types import Names
 from dupre.game.coalitions import from_names
 from dupre.notes import Note
-from dupre.result.covariances import half_widths
 from dupre.result.valuation import Valuation
 from dupre.runs.run import Run
 from dupre.store.frames import as_frame
@@ -110,7 +109,7 @@ def stored_values(run: Run, store: Path, *further: Note) -> list[Valuation]:
             valuer = _valuer(run, kept, which)
             valuation = valuer.values()
             if valuer.designed:  # before that, an interval says little of the next ones
-                widest = float(half_widths(valuation.uncertainty.total).max())
+                widest = valuation.uncertainty.widest
                 kept.save_round(valuation.semivalue, valuer.evaluated, {"widest": widest})
             rounds = kept.rounds(valuation.semivalue).items()
             steps = pd.DataFrame([{"evaluated": n, **found} for n, found in rounds])

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dupre._types import Names
 from dupre.errors import EvaluationError, StoreError
 from dupre.game.coalitions import canonical
-from dupre.result.covariances import half_widths
 from dupre.result.valuation import Valuation
 from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation, Training
@@ -253,7 +252,7 @@ class Loop:
         """After a batch: note how much is known."""
         found = {}
         if is_watched(self.valuer) and (valuation := self._valuation()) is not None:
-            found["widest"] = float(half_widths(valuation.uncertainty.total).max())
+            found["widest"] = valuation.uncertainty.widest
         if self.valuer.designed and (v := self.valuer.check()) is not None:
             found |= {"error": v.error, "by_size": v.by_size, "coverage": v.coverage}
         if found:
@@ -266,9 +265,7 @@ class Loop:
         each = self.clock.per_training(trained) * self.trainings.repeats
         batches = math.ceil(left / self.valuer.question.batch)
         known = self.settings.budget is not None and trained > 0
-        widest = (
-            None if self.latest is None else half_widths(self.latest[1].uncertainty.total).max()
-        )
+        widest = None if self.latest is None else self.latest[1].uncertainty.widest
         self.display.show(
             Progress(
                 evaluated=evaluated,

@@ -22,7 +22,7 @@ from dupre.data.owners import Owners
 from dupre.errors import DupreError, InputError
 from dupre.game.coalitions import unknown_owner
 from dupre.result.covariances import half_widths
-from dupre.result.uncertainty import DOMINANT, variance_shares
+from dupre.result.uncertainty import DOMINANT
 from dupre.result.valuation import Valuation
 from dupre.valuation.state_notes import first_levels, has_middle_sizes
 from dupre.valuation.valuer import Valuer
@@ -314,7 +314,7 @@ def within(distance: float, *, level: float = 0.95) -> Rule:
             if valuation.uncertainty.validation is None
             else half_widths(valuation.uncertainty.validation, level)
         )
-        if np.any(alone > limit) and variance_shares(valuation)["rows"] >= DOMINANT:
+        if np.any(alone > limit) and valuation.uncertainty.shares()["rows"] >= DOMINANT:
             times = float(np.max(alone / limit)) ** 2
             return (f"± {distance:g} takes about {times:,.1f} times as many validation rows",)
         return ()
@@ -333,7 +333,7 @@ def rows_dominate(share: float = DOMINANT) -> Rule:
         raise InputError(f"share must lie between 0 and 1, got {share!r}")
     rule = _about_values(
         f"validation rows are {100 * share:g} % of the variance of the values",
-        lambda valuation: variance_shares(valuation)["rows"] >= share,
+        lambda valuation: valuation.uncertainty.shares()["rows"] >= share,
     )
     return replace(rule, resamples=True)
 
