@@ -270,6 +270,7 @@ def documents():
     return [(text, list(places(json.loads(text)))) for text in texts]
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(data=st.data())
 def test_a_changed_result_is_refused_or_all_is_said_of_it(documents, data):

@@ -1,3 +1,6 @@
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,9 +17,13 @@ NUMBERS = st.lists(st.floats(-1, 1), min_size=1, max_size=12).filter(
 )
 
 
+@cache
+def nothing_uncertain(n):
+    return exact(n, covariance=np.zeros((n, n)))
+
+
 def certain(values):
-    v = exact(len(values))
-    return change(v, mean=np.array(values), covariance=np.zeros((len(values),) * 2))
+    return replace(nothing_uncertain(len(values)), mean=np.array(values))
 
 
 def brute_force(values, amount, minimum):
