@@ -164,6 +164,7 @@ def align(lines: Sequence[Sequence[str]]) -> list[str]:
 
 def decimals(v: Values) -> int:
     """As many decimals of a value as the intervals deserve."""
+    # Of exact values as many as their size deserves, and none that are rounding errors.
     rounding = 1e-12 * (max(abs(v.facts.grand), abs(v.facts.empty)) or 1.0)
     size = max(float(v.std.median()), 3e-3 * float(np.abs(v.mean).max()), rounding)
     return max(0, int(1 - np.floor(np.log10(size))))

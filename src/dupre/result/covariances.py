@@ -94,6 +94,7 @@ def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:
         return covariance
     both = covariance + sampling
     stds = [np.sqrt(np.maximum(np.diag(part), 0.0)) for part in (covariance, sampling, both)]
+    # Both errors may have the same sign: variances would add up only if they were independent.
     scale = (stds[0] + stds[1]) / np.where(stds[2] > 0, stds[2], 1.0)
     return np.asarray(both * np.outer(scale, scale))
 

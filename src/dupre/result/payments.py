@@ -112,6 +112,7 @@ def share_amount(
         )
     draws = _draw_values(v)
     shareable = _are_shareable(draws, negative)
+    # Intervals leave out 2.5 % at each end: no more draws than that may have nothing to share.
     if (part := float(np.mean(shareable))) < 0.975:
         what = "none of them is" if negative == "zero" else "their sum is not"
         raise InputError(
@@ -120,7 +121,7 @@ def share_amount(
         )
     low, high = np.quantile(_share(draws[shareable], amount, negative, minimum), [0.025, 0.975], 0)
     payment = _round_to_sum(_share(v.mean[None], amount, negative, minimum)[0], amount, places)
-    if not v.std.any():
+    if not v.std.any():  # to the cent, as the payment itself was rounded to the sum
         low = high = payment
     columns = {"value": v.mean, "payment": payment, "low": low, "high": high}
     frame = pd.DataFrame(columns, index=pd.Index(v.owners, name="owner"))
@@ -218,6 +219,7 @@ def _draw_values(v: Values) -> Floats:
     factor = cholesky(v.uncertainty.total + 1e-8 * size * np.eye(n), lower=True)
     # Each value keeps its own variance: one that is certain is the same in every draw.
     factor *= np.sqrt(variance / (variance + 1e-8 * size))[:, None]
+    # Always the same draws: the same values give the same bounds, to the cent.
     normal = np.random.default_rng(0).standard_normal((DRAWS, n))
     # Owners of the same rows have the same draws, whatever was added.
     every = np.column_stack([v.mean, v.uncertainty.total])

@@ -112,6 +112,7 @@ class Values(records.ReadOnlyArrays):
     def probability_greater(self) -> pd.DataFrame:
         """P(row owner is worth more than column owner); 1/2 on a tie."""
         difference = self.mean[:, None] - self.mean
+        # Sums over coalitions of equal owners differ by rounding, which must not look certain.
         rounding = 1e-9 * max(np.abs(self.mean).max(), abs(self.facts.grand), abs(self.facts.empty))
         difference[np.abs(difference) <= rounding] = 0.0
         probability = covariances.probability_above_zero(
@@ -139,6 +140,7 @@ class Values(records.ReadOnlyArrays):
         """Best and worst rank of each owner: who is above and below it with P >= `level`."""
         covariances.check_level(level)
         probability = self.probability_greater().to_numpy()
+        # A level below one half would put owners above each other.
         above = (probability >= level) & (probability > 0.5)
         best, worst = 1 + above.sum(axis=0), len(self.owners) - above.sum(axis=1)
         return pd.DataFrame({"best": best, "worst": worst}, index=self._index())
