@@ -96,26 +96,21 @@ def same(one, other):
         assert repr(one) == repr(other)
 
 
-def test_what_is_written_is_read_to_the_last_digit(valuation):
+def refuse(constant):
+    raise AssertionError(constant)
+
+
+def test_what_is_written_is_strict_json_and_is_read_to_the_last_digit(valuation):
     text = valuation.to_json()
     again = dupre.Valuation.from_json(text)
     assert again.to_json() == text
     assert str(again) == str(valuation)
     same(valuation, again)
-
-
-def test_it_is_strict_json_that_needs_no_python_to_read(valuation):
-    def refuse(constant):
-        raise AssertionError(constant)
-
-    document = json.loads(valuation.to_json(), parse_constant=refuse)
-    owners = document["valuations"][0]["owners"]
-    frame = valuation.to_frame()
-    assert [owner["name"] for owner in owners] == list(frame.index)
-    assert [owner["low"] for owner in owners] == frame["low"].tolist()
-    alone = valuation.interval(for_these_rows=True)
-    assert [owner["high_for_these_rows"] for owner in owners] == alone["high"].tolist()
-    assert [owner["worst"] for owner in owners] == frame["worst"].tolist()
+    owners = json.loads(text, parse_constant=refuse)["valuations"][0]["owners"]
+    frame, alone = valuation.to_frame(), valuation.interval(for_these_rows=True)
+    columns = {"name": frame.index, "low": frame["low"], "worst": frame["worst"]}
+    for name, column in (columns | {"high_for_these_rows": alone["high"]}).items():
+        assert [owner[name] for owner in owners] == column.tolist()
 
 
 def test_the_parts_of_many_owners_are_packed():
