@@ -65,7 +65,9 @@ def test_frames_of_other_libraries_hold_the_same_rows(library):
         assert owners.columns == expected.columns
         if validation is not None:
             utility = ModelUtility(DummyClassifier(), owners, validation=validation)
-            pd.testing.assert_frame_equal(utility.X_val, expected.X)
+            # polars keeps neither the order of levels nor those without a row.
+            same = library == "pyarrow"
+            pd.testing.assert_frame_equal(utility.X_val, expected.X, check_categorical=same)
 
 
 def test_arrays_frame_and_mapping_of_the_same_rows_agree():

@@ -55,6 +55,7 @@ def test_openmp_is_asked_for_its_limit(limit, expected, monkeypatch):
     assert blocks._count_cores.__wrapped__(limit) == expected
 
 
+@pytest.mark.slow
 def test_picks_and_values_are_the_same_to_the_last_bit(monkeypatch):
     owners, found = make_owners(13), []
     monkeypatch.setattr(blocks, "WORTHWHILE", 0.0)

@@ -257,6 +257,7 @@ def repeated(semivalue, n, samples, runs, seed=0):
     return np.array(errors), np.array(reported), np.array(plain)
 
 
+@pytest.mark.slow
 def test_the_bias_falls_with_the_number_of_draws():
     game, direction = closed_form.airport(np.arange(1.0, 12)), np.arange(11) - 5
     # Along a direction in which it is large: b / m, so that m times the bias stays the same.
@@ -274,6 +275,7 @@ def test_the_bias_falls_with_the_number_of_draws():
     assert abs(many - few) < 4 * both
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("semivalue", RANDOM[:3], ids=lambda s: s.name)
 def test_estimates_spread_as_reported_and_intervals_hold_the_truth(semivalue):
     errors, reported, plain = repeated(semivalue, 9, 300, 250)

@@ -79,6 +79,7 @@ def unlearnable(seed, n=6):
     return owners, lambda members: utilities.setdefault(members, rng.normal())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:on check coalitions:UserWarning")
 def test_eight_coalitions_held_out_catch_most_games_without_structure():
     caught = []
