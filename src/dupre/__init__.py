@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dupre.valuation.value import value
     from dupre.valuation.valuer import Valuer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "DataVolume",
