@@ -11,17 +11,8 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 from dupre.data.owners import Owners
 from dupre.notes import Code
+from dupre.tables import doubts
 from dupre.tables.columns import columns_of
-from dupre.tables.doubts import (
-    columns_to_check,
-    doubtful_names,
-    far_rows,
-    leaks,
-    misspelt_names,
-    near_copies,
-    unequal_classes,
-    unlike_training,
-)
 from dupre.utility.model import ModelUtility
 
 RNG = np.random.default_rng(0)
@@ -35,9 +26,19 @@ def texts(notes):
     return [one.text for one in notes]
 
 
-def doubts(y, task, **columns):
-    frame = pd.DataFrame({**columns, "y": y, "o": "a"})
-    return texts(leaks(frame, columns_of(frame, **BOTH), target="y", task=task))
+def begin(found, words):
+    """Whether there is one text that begins so, or none if there are no words."""
+    return [text.startswith(words) for text in found] == [True] * bool(words)
+
+
+def told(of, *frames, **how):
+    """What is said of these rows, one under the other."""
+    frame = pd.concat(frames, ignore_index=True)
+    return texts(of(frame, columns_of(frame, **BOTH), target="y", **how))
+
+
+def table(y, o="a", **columns):
+    return pd.DataFrame({**columns, "y": y, "o": o})
 
 
 @pytest.mark.parametrize(
@@ -55,29 +56,27 @@ def doubts(y, task, **columns):
     ],
 )
 def test_a_column_that_nearly_determines_the_target_is_named(y, task, column, found):
-    told = doubts(y, task, z=column, other=RNG.normal(size=300))
-    assert [("column z alone" in text and "--drop 'z'" in text) for text in told] == [True] * found
+    found_of = told(doubts.leaks, table(y, z=column, other=RNG.normal(size=300)), task=task)
+    assert [("column z alone" in t and "--drop 'z'" in t) for t in found_of] == [True] * found
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_diabetes])
 def test_good_columns_of_ordinary_tables_are_not_named(load):
     data = load(as_frame=True)
     task = "regression" if load is load_diabetes else "classification"
-    assert doubts(data.target, task, **data.data) == []
+    assert told(doubts.leaks, table(data.target, **data.data), task=task) == []
 
 
 def test_numbers_far_from_all_others_are_named_in_a_regression():
     for z, y, task, words in (
-        (np.append(X[:-1], 99.0), X, "regression", ["others in z (99 beside"]),
-        (np.append(X[:-1], [np.nan]), np.append(X[1:], 1e9), "regression", ["in y (1e+09"]),
-        (np.append(X[:-1], 99.0), X > 0, "classification", []),
-        (np.exp(X), X, "regression", []),
-        (np.append(np.zeros(299), 9.0), X, "regression", []),  # most rows are equal: no scale
+        (np.append(X[:-1], 99.0), X, "regression", "others in z (99 beside"),
+        (np.append(X[:-1], [np.nan]), np.append(X[1:], 1e9), "regression", "in y (1e+09"),
+        (np.append(X[:-1], 99.0), X > 0, "classification", ""),
+        (np.exp(X), X, "regression", ""),
+        (np.append(np.zeros(299), 9.0), X, "regression", ""),  # most rows are equal: no scale
     ):
-        frame = pd.DataFrame({"z": z, "y": y, "o": "a"})
-        told = texts(far_rows(frame, columns_of(frame, **BOTH), target="y", task=task))
-        assert len(told) == len(words)
-        assert all(word in text for word, text in zip(words, told, strict=True))
+        found = told(doubts.far_rows, table(y, z=z), task=task)
+        assert [words in text for text in found] == [True] * bool(words)
 
 
 def score(model, y_val, y, metric):
@@ -93,9 +92,8 @@ def test_classes_that_differ_only_in_capital_letters_or_blanks_are_named():
         ([1, 2, 3], ""),
         ([True, False, True], ""),
     ):
-        frame = pd.DataFrame({"y": [*classes, classes[0]], "x": [1.5, 2, 3, 4], "o": list("abab")})
-        told = texts(columns_to_check(frame, columns_of(frame, **BOTH), "y"))
-        assert [text.startswith(words) for text in told] == [True] * bool(words)
+        frame = table([*classes, classes[0]], list("abab"), x=[1.5, 2, 3, 4])
+        assert begin(told(doubts.columns_to_check, frame), words)
 
 
 @pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
@@ -113,42 +111,31 @@ def test_accuracy_says_little_if_most_rows_are_of_one_class_and_what_is_named_ca
         (able, [0] * 8 + [1, 1], two, "balanced_accuracy", ""),
         (able, [0] * 6 + [1] * 4, two, "accuracy", ""),
     ):
-        told = texts(unequal_classes(score(model, y_val, y, metric)))
-        assert [bool(re.search(words, text)) for text in told] == [True] * bool(words)
-        for better in re.findall(r"balanced_accuracy|roc_auc\w*", " ".join(told)):
+        found = texts(doubts.unequal_classes(score(model, y_val, y, metric)))
+        assert [bool(re.search(words, text)) for text in found] == [True] * bool(words)
+        for better in re.findall(r"balanced_accuracy|roc_auc\w*", " ".join(found)):
             assert np.isfinite(score(model, y_val, y, better)(("a", "b")))
 
 
-def test_texts_that_are_numbers_for_people_are_named():
-    for cells, what in (
-        (["31.05.2024", "1.6.24"], "dates"),
-        (["5/31/2024 12:30", "6/1/2024"], "dates"),
-        (["31 May 2024", "1 Jun 2024"], "dates"),
-        (["May 31, 2024", "Jun 1, 2024"], "dates"),
-        (["12 %", "7.5%"], "percentages"),
-        (["1'234", "999", "2’000.50"], "numbers with signs between thousands"),
-        (["1 234", "999"], "numbers with signs between thousands"),
-        (["1.5", "2"], "numbers with a decimal point"),
-        (["€ 3.25", "€ 12"], "numbers with a currency or a unit"),
-        (["CHF 9,098.40", "CHF 12.00"], "numbers with a currency or a unit"),
-        (["$355,000", "-$12", "7"], "numbers with a currency or a unit"),
-        ([f"{'':5000}70 kg", "7"], "numbers with a currency or a unit"),
-        (["3.25€", "4 EUR", "$5"], "numbers with a currency or a unit"),
-        (["70.1 kg", "9 Kg", "8"], "numbers with a currency or a unit"),
-        (["21.5 °C", "7 °C"], "numbers with a currency or a unit"),
-        (["12a", "12b"], ""),
-        (["site 1", "site 2"], ""),
-        (["1st", "2nd", "3rd"], ""),
-        (["007", "12"], ""),
-        (["north", "south"], ""),
-        (["10-20", "20-30"], ""),
-    ):
-        frame = pd.DataFrame(
-            {"z": cells * 20, "x": 1.5, "o": "a", "y": ["b", "c"] * (10 * len(cells))}
-        )
-        frame.loc[0, "x"] = 2
-        told = texts(columns_to_check(frame, columns_of(frame, **BOTH), "y"))
-        assert [text.startswith(f"z: {what} such as ") for text in told] == [True] * bool(what)
+WRITTEN = {  # cells apart by bars, columns by semicolons
+    "dates": "31.05.2024|1.6.24; 5/31/2024 12:30|6/1/2024; 31 May 2024|1 Jun 2024; "
+    "May 31, 2024|Jun 1, 2024",
+    "percentages": "12 %|7.5%",
+    "numbers with signs between thousands": "1'234|999|2’000.50; 1 234|999",
+    "numbers with a decimal point": "1.5|2",
+    "numbers with a currency or a unit": "€ 3.25|€ 12; CHF 9,098.40|CHF 12.00; $355,000|-$12|7; "
+    f"{'':5000}70 kg|7; 3.25€|4 EUR|$5; 70.1 kg|9 Kg|8; 21.5 °C|7 °C",
+    "": "12a|12b; site 1|site 2; 1st|2nd|3rd; 007|12; north|south; 10-20|20-30",
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "column"), [(k, column) for k in WRITTEN for column in WRITTEN[k].split("; ")]
+)
+def test_texts_that_are_numbers_for_people_are_named(what, column):
+    cells = 20 * column.split("|")
+    frame = table(["b", "c"] * (len(cells) // 2), z=cells, x=[2] + [1.5] * (len(cells) - 1))
+    assert begin(told(doubts.columns_to_check, frame), what and f"z: {what} such as ")
 
 
 @pytest.mark.parametrize(
@@ -163,30 +150,27 @@ def test_texts_that_are_numbers_for_people_are_named():
     ],
 )
 def test_whole_numbers_that_are_all_different_may_be_identifiers(column, found):
-    frame = pd.DataFrame({"id": column, "x": X[:60], "o": "a", "y": X[:60] > 0})
-    told = texts(columns_to_check(frame, columns_of(frame, **BOTH), "y"))
-    assert [text.startswith("id: every row has another") for text in told] == [True] * found
-    few = frame[:50].reset_index(drop=True)
-    assert not columns_to_check(few, columns_of(few, **BOTH), "y")
-    twice = pd.concat([frame, frame[:20].assign(o="b")], ignore_index=True)
-    told = texts(columns_to_check(twice, columns_of(twice, **BOTH), "y"))
-    assert [text.startswith("id: every row has another") for text in told] == [True] * found
+    frame = table(X[:60] > 0, id=column, x=X[:60])
+    for copies in ([], [frame[:20].assign(o="b")]):
+        assert begin(
+            told(doubts.columns_to_check, frame, *copies), "id: every row has another" * found
+        )
+    assert not told(doubts.columns_to_check, frame[:50])
 
 
 def test_a_validation_file_unlike_the_rows_to_train_on_is_told():
-    rows = pd.DataFrame(
-        {"sex": ["m", "f", None] * 20, "x": np.arange(60) / 7, "y": [0, 1] * 30, "o": "a"}
-    )
-    columns = columns_of(rows, **BOTH)
-    same = rows[:20].drop(columns="o")
-    assert not unlike_training(rows, same, columns)
-    (told,) = texts(unlike_training(rows, same.assign(sex=["M", None, "m", "f"] * 5), columns))
-    assert told.startswith("in 5 of 20 validation rows sex is a text that no row to train on has")
-    assert "'M'" in told
-    assert not unlike_training(rows, same.assign(sex=["M", *["f"] * 19]), columns)  # one of 20
-    for name in ("sex", "x"):
-        (told,) = texts(unlike_training(rows, same.assign(**{name: None}), columns))
-        assert told.startswith(f"{name} is empty in all validation rows, but not")
+    rows = table([0, 1] * 30, sex=["m", "f", None] * 20, x=np.arange(60) / 7, z=X[:60])
+    columns, same = columns_of(rows, **BOTH), rows[:20].drop(columns="o")
+    text = "in 5 of 20 validation rows sex is a text that no row to train on has, such as 'M'"
+    for other, words in (
+        ({}, ""),
+        ({"sex": ["M", None, "m", "f"] * 5}, text),
+        ({"sex": ["M", *["f"] * 19]}, ""),  # one of 20
+        ({"sex": None}, "sex is empty in all validation rows, but not"),
+        ({"x": None}, "x is empty in all validation rows, but not"),
+        ({"z": 1000 * same["z"]}, "most validation rows have z outside of all rows to train on ("),
+    ):
+        assert begin(texts(doubts.unlike_training(rows, same.assign(**other), columns)), words)
 
 
 def test_owners_that_look_like_one_are_named():
@@ -198,46 +182,34 @@ def test_owners_that_look_like_one_are_named():
         (("North Carolina", "South Carolina", "Iran", "Iraq", "Slovakia", "Slovenia"), ""),
         (("broker1", "broker2", "Basel", "BASEL"), ""),
     ):
-        told = texts(misspelt_names(names))
-        assert [text.startswith(f"{alike} look like one") for text in told] == [True] * bool(alike)
+        assert begin(texts(doubts.misspelt_names(names)), alike and f"{alike} look like one")
 
 
 @pytest.mark.parametrize("other", ["BERN", "Be\u200brn", "Ｂern", "Bern\u2060"])
 def test_owners_whose_names_look_the_same_are_named(other):
-    (told,) = doubtful_names(("Bern", "Ulm", other))
-    assert (told.code, told.facts) == (Code.SIMILAR_NAMES, {"owners": ["Bern", other]})
+    (found,) = doubts.doubtful_names(("Bern", "Ulm", other))
+    assert (found.code, found.facts) == (Code.SIMILAR_NAMES, {"owners": ["Bern", other]})
 
 
 def test_names_of_nobody_and_equal_numbers_are_doubted():
-    for name in ("nan", "NA", "None", "#N/A", "null", " NULL "):
-        (told,) = texts(doubtful_names(("Basel", name)))
-        assert told.startswith(f"{name!r}: that is how empty cells are written")
-    (told,) = texts(doubtful_names(("1", "01", "1.0", "2", "10", "1x")))
-    assert told.startswith("'1', '01' and '1.0' are the same number, and are taken for 3 owners")
-    assert texts(doubtful_names(("Nancy", "1", "2", "3.5", "-1", "", "1e0"))) == [
-        "'': that is how empty cells are written, but it is taken for the name of an owner; leave "
-        "these rows out if they have none."
-    ]
+    for name in ("nan", "NA", "None", "#N/A", "null", " NULL ", ""):
+        found = texts(doubts.doubtful_names(("Basel", "Nancy", "1", "2", "3.5", "-1", "1e0", name)))
+        assert found == [
+            f"{name!r}: that is how empty cells are written, but it is taken for the name of an "
+            "owner; leave these rows out if they have none."
+        ]
+    found = texts(doubts.doubtful_names(("1", "01", "1.0", "2", "10", "1x")))
+    assert begin(found, "'1', '01' and '1.0' are the same number, and are taken for 3 owners")
 
 
 def test_rows_that_differ_in_the_last_digits_are_told():
-    frame = pd.DataFrame({"x": X, "z": X[::-1] / 3, "o": "a", "y": X > 0})
+    frame = table(X > 0, x=X, z=X[::-1] / 3)
     copies = frame[:40].assign(o="b")
-    both = pd.concat([frame, copies], ignore_index=True)
-    assert not near_copies(both, columns_of(both, **BOTH), "y")  # they are found by themselves
+    assert not told(doubts.near_copies, frame, copies)  # they are found by themselves
     other = copies.assign(x=np.nextafter(copies["x"], 9), z=copies["z"] * (1 + 1e-15))
-    both = pd.concat([frame, other], ignore_index=True)
-    (told,) = texts(near_copies(both, columns_of(both, **BOTH), "y"))
-    assert told.startswith("40 rows differ from others only after the 12th digit of a number")
-    far = pd.concat([frame, copies.assign(x=copies["x"] * (1 + 1e-9))], ignore_index=True)
-    assert not near_copies(far, columns_of(far, **BOTH), "y")
-    zero = pd.DataFrame({"x": [0.0, np.nan, 1e300, -1e-300] * 2, "o": "a", "y": list("abcdabcd")})
-    assert not near_copies(zero, columns_of(zero, **BOTH), "y")
-
-
-def test_a_validation_file_in_another_unit_is_told():
-    rows = pd.DataFrame({"x": X, "z": X**2, "y": X > 0, "o": "a"})
-    columns, same = columns_of(rows, **BOTH), rows[:50].drop(columns="o")
-    assert not unlike_training(rows, same, columns)
-    (told,) = texts(unlike_training(rows, same.assign(x=1000 * same["x"]), columns))
-    assert told.startswith("most validation rows have x outside of all rows to train on (")
+    words = "40 rows differ from others only after the 12th digit of a number"
+    assert begin(told(doubts.near_copies, frame, other), words)
+    assert not told(doubts.near_copies, frame, copies.assign(x=copies["x"] * (1 + 1e-9)))
+    assert not told(
+        doubts.near_copies, table(list("abcdabcd"), x=[0.0, np.nan, 1e300, -1e-300] * 2)
+    )

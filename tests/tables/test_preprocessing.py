@@ -6,17 +6,17 @@ from dupre.tables.columns import Columns
 from dupre.tables.preprocessing import as_levels, as_numbers, describe_steps, preprocessor
 
 COLUMNS = Columns(("x", "flag"), ("c", "mix"), ("d",), (("notes", "99 different texts"),))
+ONE = Columns((), ("c",), ())
 
 
 def table(rows=12):
-    days = pd.Timestamp("2024-05-31") + pd.to_timedelta(np.arange(rows), unit="D")
     return pd.DataFrame(
         {
             "x": np.linspace(-1, 1, rows),
             "flag": np.arange(rows) % 2 == 0,
             "c": [["r", "g", None][i % 3] for i in range(rows)],
             "mix": [[True, "a", 1, None, 2.5][i % 5] for i in range(rows)],
-            "d": days,
+            "d": pd.date_range("2024-05-31", periods=rows),
             "notes": [f"note {i}" for i in range(rows)],
         }
     )
@@ -30,15 +30,14 @@ def test_dates_are_days_since_1970_and_levels_are_texts():
     assert as_numbers(pd.DataFrame({"d": never}))[:, 0].tolist() == [2932896, -719162]
 
     mixed = pd.DataFrame({"a": [True, "a", 1, None, np.nan], "b": pd.Categorical(list("xyxyx"))})
-    found = as_levels(mixed)
-    assert found[:, 0].tolist() == ["True", "a", "1", None, None]
-    assert found[:, 1].tolist() == list("xyxyx")
+    assert as_levels(mixed).T.tolist() == [["True", "a", "1", None, None], list("xyxyx")]
 
 
 def test_the_result_is_dense_scaled_and_complete_and_other_columns_change_nothing():
     frame = table()
     frame.loc[2, ["x", "d"]] = None
-    found = preprocessor(COLUMNS).fit_transform(frame)
+    prepare = preprocessor(COLUMNS)
+    found = prepare.fit_transform(frame)
     assert isinstance(found, np.ndarray)
     assert found.shape == (12, 2 + 1 + 3 + 5)
     assert np.isfinite(found).all()
@@ -46,12 +45,8 @@ def test_the_result_is_dense_scaled_and_complete_and_other_columns_change_nothin
     assert np.allclose(found[:, :3].std(axis=0), 1)
     assert np.array_equal(found[:, 3:].sum(axis=1), np.full(12, 2))  # one level of each category
 
-    other = frame.assign(notes="else")
-    prepare = preprocessor(COLUMNS)
-    assert np.array_equal(prepare.fit_transform(frame), clone(prepare).fit_transform(other))
-    frame = table()[["c"]]
-    only = Columns((), ("c",), ())
-    prepare = preprocessor(only).fit(frame)
+    assert np.array_equal(found, clone(prepare).fit_transform(frame.assign(notes="else")))
+    prepare = preprocessor(ONE).fit(table())
     assert not prepare.transform(pd.DataFrame({"c": ["blue"]})).any()
 
 
@@ -64,9 +59,8 @@ def test_small_coalitions_empty_columns_and_very_many_levels_are_prepared():
     assert np.isfinite(prepare.transform(frame)).all()
     assert prepare.transform(empty)[:, 0].tolist() == [0] * 4
     levels = [f"l{i}" for i in range(80) for _ in range(1 + (i < 50))]
-    only = Columns((), ("c",), ())
-    found = preprocessor(only).fit_transform(pd.DataFrame({"c": levels}))
+    found = preprocessor(ONE).fit_transform(pd.DataFrame({"c": levels}))
     assert found.shape == (130, 51)
     assert np.array_equal(found.sum(axis=1), np.ones(130))
-    words = ("numbers (1): fill gaps with the median, scale",)
-    assert describe_steps(Columns(("x",), (), ())) == words
+    steps = describe_steps(Columns(("x",), (), ()))
+    assert steps == ("numbers (1): fill gaps with the median, scale",)

@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dupre.errors import InputError
 from dupre.spec import Data
 from dupre.tables.read import match_columns, read_table, read_validation
+from refusals import refused
 
 A, B = "x,c,y\n1,r,u\n2,g,v\n", "x,c,y\n3,r,u\n4,b,v\n5,b,v\n"
 
@@ -31,33 +31,24 @@ def table(data, **options):
     return read_table(Data(data, owner="o", target="y", **options))
 
 
-def refused(data, match, **options):
-    with pytest.raises(InputError, match=match) as caught:
-        table(data, **options)
-    assert "\n" not in str(caught.value)
-
-
 def test_an_owner_column_in_all_files_decides(directory):
     directory(all__csv="o,x,y\n007,1,u\nNA,2,v\n007,3,\u00e9\n")
 
     frame = table("data/all.csv")
-    assert frame["o"].tolist() == ["007", "NA", "007"]
-    assert frame["y"].tolist() == ["u", "v", "\u00e9"]
+    assert frame[["o", "y"]].T.to_numpy().tolist() == [["007", "NA", "007"], ["u", "v", "\u00e9"]]
     assert frame.index.equals(pd.RangeIndex(3))
     Path("data/all.csv").unlink()
     directory(p1__csv="o,x,y\nq,1,u\nr,2,v\n", p2__csv="o,x,y\nq,3,v\n")
     assert table("data")["o"].tolist() == ["q", "r", "q"]
     directory(p3__csv="x,y\n1,u\n")
-    refused("data", r"data/p3.csv has no column 'o', which data/p1.csv has")
+    refused(r"data/p3.csv has no column 'o', which data/p1.csv has", table, "data")
 
 
 @pytest.mark.parametrize("data", ["data", "data/", "data/*.csv", "data/*", "d*/[ab].csv"])
 def test_files_are_named_after_their_owners(directory, data):
     directory(a__csv=A, b__csv=B)
-    frame = table(data)
-    assert frame["o"].tolist() == ["a", "a", "b", "b", "b"]
-    assert frame["x"].tolist() == [1, 2, 3, 4, 5]
-    assert list(frame.columns) == ["o", "x", "c", "y"]
+    found = {"o": list("aabbb"), "x": [1, 2, 3, 4, 5], "c": list("rgrbb"), "y": list("uvuvv")}
+    assert table(data).to_dict("list") == found
 
 
 def test_files_may_be_of_several_formats_and_column_orders_and_have_any_name(directory):
@@ -66,9 +57,7 @@ def test_files_may_be_of_several_formats_and_column_orders_and_have_any_name(dir
     Path("data/all[1].csv").unlink()
     pd.DataFrame({"x": [1], "c": ["r"], "y": ["v"]}).to_parquet("data/a.parquet")
     pd.DataFrame({"c": ["g"], "x": [2.5], "y": ["v"]}).to_csv("data/c.csv.gz", index=False)
-    frame = table("data")
-    assert frame["o"].tolist() == ["a", "b", "c"]
-    assert frame["x"].tolist() == [1, 3, 2.5]
+    assert table("data")[["o", "x"]].to_numpy().tolist() == [["a", 1], ["b", 3], ["c", 2.5]]
 
 
 def test_what_lies_beside_the_data_and_a_column_empty_in_one_file_do_no_harm(directory):
@@ -105,16 +94,18 @@ def test_what_lies_beside_the_data_and_a_column_empty_in_one_file_do_no_harm(dir
 )
 def test_a_fault_of_a_directory_is_one_clear_message(directory, files, match):
     directory(**files)
-    refused("data", match)
+    refused(match, table, "data")
 
 
 def test_files_of_one_name_in_several_directories_need_an_owner_column(directory, tmp_path):
-    for place in ("s1", "s2"):
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "t.csv").write_text(A)
-    refused("s*/t.csv", "s1/t.csv and s2/t.csv have one name, 't'")
-    for place in ("s1", "s2"):
-        (tmp_path / place / "t.csv").write_text(f"o,x,y\n{place},1,u\n{place},2,v\n")
+    def write(contents):
+        for place in ("s1", "s2"):
+            (tmp_path / place).mkdir(exist_ok=True)
+            (tmp_path / place / "t.csv").write_text(contents.format(place))
+
+    write(A)
+    refused("s1/t.csv and s2/t.csv have one name, 't'", table, "s*/t.csv")
+    write("o,x,y\n{0},1,u\n{0},2,v\n")
     assert table("s*/t.csv")["o"].tolist() == ["s1", "s1", "s2", "s2"]
 
 
@@ -126,28 +117,25 @@ def test_a_place_without_data_or_that_may_not_be_read_says_so(directory, monkeyp
         ("nothing.csv", "there is no file nothing.csv"),
         ("a" * 300, "cannot open"),
     ):
-        refused(data, match)
-        with pytest.raises(InputError, match="the same column 'o'"):
-            read_table(Data(data, owner="o", target="o"))
+        refused(match, table, data)
+        refused("the same column 'o'", read_table, Data(data, owner="o", target="o"))
     Path("data/inner").mkdir(parents=True)
-    refused("data", "the directory data holds no table; expected one file per owner")
-    refused("data/*", "the pattern 'data/\\*' holds no table")
+    refused("the directory data holds no table; expected one file per owner", table, "data")
+    refused("the pattern 'data/\\*' holds no table", table, "data/*")
     monkeypatch.setattr(Path, "iterdir", Mock(side_effect=PermissionError(13, "Permission denied")))
-    refused("data", "cannot open the directory data: Permission denied")
+    refused("cannot open the directory data: Permission denied", table, "data")
 
 
-def test_delimiter_and_drop_are_passed_on_and_empty_rows_can_be_left_out(
-    directory,
-):
+def test_delimiter_and_drop_are_passed_on_and_empty_rows_can_be_left_out(directory):
     directory(a__csv="x;k;y\n1;?;u\n2;1;v\n", b__csv="x;k;y\n1;3;u\n2;4;v\n")
-    refused("data", "state delimiter=';'")
-    refused("data", "column 'k' holds numbers in data/b.csv.*drop='k'", delimiter=";")
+    refused("state delimiter=';'", table, "data")
+    refused("column 'k' holds numbers in data/b.csv.*drop='k'", table, "data", delimiter=";")
     assert table(Path("data"), delimiter=";", drop="k").shape == (4, 4)
 
     rows = "o;x;y\na;1,5;u\n ;2;v\nb;3;\n;4;\nb;5;v\n"
     directory(all__csv=rows)
     how = {"delimiter": ";", "decimal": ","}
-    refused("data/all.csv", "leave these rows out with skip_empty=True", **how)
+    refused("leave these rows out with skip_empty=True", table, "data/all.csv", **how)
     frame = table("data/all.csv", **how, skip_empty=True)
     assert frame["x"].tolist() == [1.5, 5]
     assert frame.attrs["skipped"] == "2 without owner, 1 without target"
@@ -155,7 +143,7 @@ def test_delimiter_and_drop_are_passed_on_and_empty_rows_can_be_left_out(
     assert found["x"].tolist() == [1.5, 2, 5]
     assert found.attrs["skipped"] == "2 without target"
     directory(none__csv="o;x;y\na;1,5;\n")
-    refused("data/none.csv", "every row is 1 without target", **how, skip_empty=True)
+    refused("every row is 1 without target", table, "data/none.csv", **how, skip_empty=True)
 
 
 def test_validation_rows_get_the_columns_and_kinds_and_have_the_classes_of_training(directory):
@@ -164,20 +152,19 @@ def test_validation_rows_get_the_columns_and_kinds_and_have_the_classes_of_train
     directory(all__csv=rows, val__csv=other)
     training = table("data/all.csv")
     found = read_validation("data/val.csv", training, Data("", "o", "y", delimiter=";"))
-    assert list(found.columns) == list(training.columns.drop("o"))
-    assert found["k"].tolist() == ["1", "2"]
+    day = pd.Timestamp("2024-07-01")
+    expected = {"x": [3.0, 4], "k": ["1", "2"], "d": [day, pd.NaT], "y": [2, 1]}
+    pd.testing.assert_frame_equal(found, pd.DataFrame(expected), check_dtype=False)
     assert found["d"].dtype.kind == "M"
-    assert found["x"].tolist() == [3, 4]
-    assert found.index.equals(pd.RangeIndex(2))
     directory(all__csv="o,x,y\na,1,u\nb,2,v\n", val__csv="x,y\n1,u\n2,w\n")
-    with pytest.raises(InputError, match=r"classes that no training row has: 'w' \(1 row\)"):
-        read_validation("data/val.csv", table("data/all.csv"), Data("", "o", "y"))
+    told, training = r"classes that no training row has: 'w' \(1 row\)", table("data/all.csv")
+    refused(told, read_validation, "data/val.csv", training, Data("", "o", "y"))
 
 
 @pytest.mark.parametrize("kind", [1.5, "text", pd.Timestamp("2024-05-31"), True])
 def test_an_empty_validation_column_has_the_type_of_training(kind):
     training = pd.DataFrame({"x": [kind, kind], "y": [1, 2]})
-    found = match_columns(pd.DataFrame({"x": [None, None], "y": [1, 2]}), training, target="y")
+    found = match_columns(training.assign(x=None), training, target="y")
     assert found["x"].isna().all()
     assert pd.concat([training, found])["x"].notna().sum() == 2
 
@@ -191,8 +178,7 @@ def test_validation_rows_that_do_not_fit_are_refused():
         ({"x": [1.0, 2.0], "y": ["u", "v"]}, "'y' holds numbers in training, but 'u'"),
     ):
         training = pd.DataFrame({"x": [1.0, 2.0], "y": [1, 2]})
-        with pytest.raises(InputError, match=match):
-            match_columns(pd.DataFrame(validation), training, target="y")
+        refused(match, match_columns, pd.DataFrame(validation), training, target="y")
 
 
 def test_a_column_that_the_first_sheet_lacks_may_be_on_another(tmp_path):
@@ -202,5 +188,7 @@ def test_a_column_that_the_first_sheet_lacks_may_be_on_another(tmp_path):
         frame = pd.DataFrame({"o": ["a", "b"] * 4, "x": range(8), "y": ["u", "v"] * 4})
         frame.to_excel(book, sheet_name="Data", index=False)
     words = "first sheet 'Read me' was read, which has no column 'o'; its columns are 'info'. "
-    refused(path, words + "The other sheets are 'Data': choose one, such as with sheet='Data'")
+    refused(
+        words + "The other sheets are 'Data': choose one, such as with sheet='Data'", table, path
+    )
     assert len(table(path, sheet="Data")) == 8

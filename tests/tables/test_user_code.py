@@ -8,8 +8,8 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from dupre.errors import InputError
 from dupre.tables.user_code import is_dotted, load
+from refusals import refused
 
 NUMBERS = count()
 
@@ -18,7 +18,7 @@ NUMBERS = count()
 def module(tmp_path, monkeypatch):
     """Source text in, name of a module of the current directory out."""
     monkeypatch.chdir(tmp_path)
-    written = []
+    written, before = [], list(sys.path)
 
     def write(source, name=None):
         name = name or f"theirs{next(NUMBERS)}"
@@ -27,25 +27,16 @@ def module(tmp_path, monkeypatch):
         return name
 
     yield write
+    assert sys.path == before
     for name in written:
         loaded = sys.modules.pop(name, None)
         if loaded is not None and name in cloudpickle.list_registry_pickle_by_value():
             cloudpickle.unregister_pickle_by_value(loaded)
 
 
-def refused(dotted, match):
-    before = list(sys.path)
-    with pytest.raises(InputError, match=match) as caught:
-        load(dotted)
-    assert "\n" not in str(caught.value)
-    assert sys.path == before
-
-
 @pytest.mark.parametrize("form", ["{}:thing", "{}.py:thing", "./{}.py:thing"])
 def test_objects_of_the_current_directory_are_found(module, form):
-    before = list(sys.path)
     assert load(form.format(module("thing = 42"))) == 42
-    assert sys.path == before
 
 
 def test_a_file_elsewhere_finds_its_neighbours(module, tmp_path, monkeypatch):
@@ -77,16 +68,17 @@ def test_installed_objects_are_found_and_sent_by_name(module):
 
 
 def test_missing_modules_and_objects_are_named_with_their_neighbours(module):
-    for dotted in (":thing", "module:", ":"):
-        refused(dotted, "expected module:object")
-    name = module("thing = 1", "my_models_of_today")
-    refused("my_models_of_today2:thing", f"no module .*did you mean {name!r}")
-    refused("my_models_of_today2.py:thing", "no file .*did you mean 'my_models_of_today.py'")
-    refused("sklearn.nothing:thing", "no module 'sklearn.nothing'")
-    refused("a:b:c", "no module 'a:b'")
-    name = module("class Pipeline:\n    steps = 1")
-    refused(f"{name}:pipelin", r"has no 'pipelin' \(did you mean 'Pipeline'\?\)")
-    refused(f"{name}:Pipeline.step", r"has no 'step' \(did you mean 'steps'\?\)")
+    module("class Pipeline:\n    steps = 1", "my_models")
+    for dotted, match in (
+        *[(dotted, "expected module:object") for dotted in (":thing", "module:", ":")],
+        ("my_models2:thing", "no module .*did you mean 'my_models'"),
+        ("my_models2.py:thing", "no file .*did you mean 'my_models.py'"),
+        ("sklearn.nothing:thing", "no module 'sklearn.nothing'"),
+        ("a:b:c", "no module 'a:b'"),
+        ("my_models:pipelin", r"has no 'pipelin' \(did you mean 'Pipeline'\?\)"),
+        ("my_models:Pipeline.step", r"has no 'step' \(did you mean 'steps'\?\)"),
+    ):
+        refused(match, load, dotted)
 
 
 @pytest.mark.parametrize("form", ["{}:x", "{}.py:x"])
@@ -101,17 +93,17 @@ def test_missing_modules_and_objects_are_named_with_their_neighbours(module):
 )
 def test_a_module_that_fails_says_where(module, form, source, match):
     name = module(source)
-    refused(form.format(name), rf"importing {name}.* failed \({name}\.{match}")
+    refused(rf"importing {name}.* failed \({name}\.{match}", load, form.format(name))
     assert name not in sys.modules
 
 
 def test_a_module_that_failed_can_be_mended_but_replaces_none_in_use(module, monkeypatch):
     name = module("x = = 1")
-    refused(f"{name}.py:x", "SyntaxError")
+    refused("SyntaxError", load, f"{name}.py:x")
     module("x = 12345", name)
     assert load(f"{name}.py:x") == 12345
     monkeypatch.setitem(sys.modules, "in_use", types.ModuleType("in_use"))
     module("x = 1", "in_use")
-    refused("in_use.py:x", "in_use.py has the name of another module")
+    refused("in_use.py has the name of another module", load, "in_use.py:x")
     assert is_dotted("a:b")
     assert not is_dotted("logistic")
