@@ -30,9 +30,9 @@ from scipy.stats import kendalltau
 import dupre
 from dupre.data.sketch import Resolution, SketchCache, label_coordinates
 from dupre.game.estimators import exact
-from dupre.predictor.features import Features
 from dupre.predictor.fitting import Search, fit
 from dupre.predictor.gp import Scale
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Membership, Scaled, SlicedWasserstein
 from dupre.predictor.warp import straight_warp
 from games import GAMES, Game, load

@@ -38,9 +38,9 @@ from dupre.game.estimators import Estimator
 from dupre.game.semivalues import Semivalue
 from dupre.game.weights import Weights
 from dupre.predictor import form
-from dupre.predictor.features import Features
 from dupre.predictor.fitting import Search, fit
 from dupre.predictor.gp import Scale
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Membership, Scaled, SlicedWasserstein
 from dupre.predictor.warp import straight_warp
 from games import Game, housing_ridge_20, load

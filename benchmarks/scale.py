@@ -28,8 +28,8 @@ from dupre.data.sketch import SketchCache
 from dupre.game.coalitions import to_names
 from dupre.game.estimators import exact
 from dupre.predictor import form, gp
-from dupre.predictor.features import Features
 from dupre.predictor.gp import GaussianProcess, Posterior
+from dupre.predictor.kernel_inputs import Features
 from games import quietly
 from speed import synthetic
 

@@ -28,10 +28,10 @@ from threadpoolctl import threadpool_limits
 import dupre
 from dupre.data.sketch import SketchCache
 from dupre.game.estimators import exact
-from dupre.predictor.features import Features
 from dupre.predictor.fitting import Search, fit
 from dupre.predictor.form import DEFAULT
 from dupre.predictor.gp import GaussianProcess, Posterior, Scale, condition
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Membership, Prior, Scaled, SlicedWasserstein
 from dupre.predictor.warp import straight_warp
 from dupre.valuation.strategies import active_batch

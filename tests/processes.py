@@ -3,7 +3,7 @@
 import numpy as np
 
 from dupre.game.coalitions import all_coalitions
-from dupre.predictor.features import Features
+from dupre.predictor.kernel_inputs import Features
 
 N = 6
 ROWS = np.array([5, 8, 13, 20, 40, 90])

@@ -40,7 +40,7 @@ one below itself."""
 
 EXCEPTIONS = {
     ("baselines.transport", "predictor.kernels"),  # OTDD is a kernel of the same predictor
-    ("baselines.transport", "predictor.features"),
+    ("baselines.transport", "predictor.kernel_inputs"),
     ("result.valuation", "report.plots"),  # `valuation.plot()` and `.report()` are where users look
     ("result.valuation", "report.page"),
 }

@@ -16,7 +16,7 @@ from dupre.baselines.transport import Embedding, OTDDistances, entropic_potentia
 from dupre.data.digests import digest
 from dupre.data.sketch import Resolution, unit_directions
 from dupre.game.coalitions import all_coalitions
-from dupre.predictor.features import Features
+from dupre.predictor.kernel_inputs import Features
 from owners_and_games import make_owners, record, smooth
 
 

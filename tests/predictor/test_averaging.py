@@ -6,8 +6,8 @@ import pytest
 from dupre.game.coalitions import all_coalitions
 from dupre.predictor import gp
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
-from dupre.predictor.features import Features
 from dupre.predictor.gp import Amplitude, Scale
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Lattice, Warp
 

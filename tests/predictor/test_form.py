@@ -4,10 +4,10 @@ import pytest
 from dupre import Owners
 from dupre.data.sketch import SketchCache
 from dupre.game.coalitions import all_coalitions
-from dupre.predictor.features import Features
 from dupre.predictor.fitting import Search, fit
 from dupre.predictor.form import CHOICES, LEAST_WEIGHT, SIMPLER, Form, learn
 from dupre.predictor.gp import Scale
+from dupre.predictor.kernel_inputs import Features
 
 ALL_FORMS = True
 N = 6

@@ -12,9 +12,9 @@ from dupre.game.estimators import exact as all_weights
 from dupre.game.semivalues import banzhaf
 from dupre.predictor import features as module
 from dupre.predictor import form, gp
-from dupre.predictor.features import Features
 from dupre.predictor.fitting import Search, fit
 from dupre.predictor.gp import Amplitude, Scale, multiply
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Warp
 from processes import ROWS, N, features, split

@@ -14,8 +14,8 @@ from dupre.data.sketch import Resolution, SketchCache
 from dupre.game.coalitions import all_coalitions
 from dupre.predictor import form, kernels
 from dupre.predictor.calibration import widening
-from dupre.predictor.features import Features
 from dupre.predictor.form import Form, check_prior
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import (
     Constant,
     Linear,

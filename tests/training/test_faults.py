@@ -200,7 +200,7 @@ def interrupted_while_keeping(at):
     """Ctrl-C before the given line, counted from the moment the second evaluation is kept."""
     folder = Path(dupre.__file__).parent
     names = ("valuation/loop.py", "valuation/trainings.py", "store/store.py")
-    names += ("valuation/valuer.py", "valuation/recorded.py")
+    names += ("valuation/valuer.py", "valuation/tell.py")
     ours = {str(folder / name) for name in names}
     keeping, lines, interruption = 0, 0, []
 

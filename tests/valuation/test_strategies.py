@@ -8,8 +8,8 @@ import dupre
 from dupre import InputError, Valuer, kernels
 from dupre.game.coalitions import all_coalitions, to_names
 from dupre.predictor import gp
-from dupre.predictor.features import Features
 from dupre.predictor.gp import Scale
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Warp
 from dupre.store.origin import Origin

@@ -43,7 +43,7 @@ from dupre.data.sketch import Resolution, count, unit_directions
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, keys, random_of_sizes
 from dupre.game.weights import distinct_coalitions
-from dupre.predictor.features import Features
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Exponential, squared_euclidean
 
 ITERATIONS = 10_000

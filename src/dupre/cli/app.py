@@ -11,7 +11,7 @@ from dupre.cli.signals import end_at_once
 def main() -> None:
     """Run the command; a signal ends it with a line and no traceback, however early."""
     with end_at_once():
-        from dupre.cli.verbs import run_command
+        from dupre.cli.command import run_command
 
         run_command()
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.game.blocks import compute_blocks
-from dupre.predictor.features import tiles
 from dupre.predictor.gp import GaussianProcess, Posterior
+from dupre.predictor.kernel_inputs import tiles
 from dupre.predictor.warp import NO_LATTICE, Lattice
 
 

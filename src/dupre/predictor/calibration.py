@@ -18,9 +18,9 @@ import numpy as np
 from scipy.special import chdtri, fdtri  # scipy.stats would take 0.3 s at every import of a result
 
 from dupre._types import Floats
-from dupre.predictor.features import Features
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import GaussianProcess
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Sum
 
 CONFIDENCE = 0.9

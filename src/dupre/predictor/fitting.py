@@ -24,7 +24,6 @@ from scipy.linalg.lapack import dlauum, dpotrf, dpotrs, dtpttr, dtrttp
 
 from dupre._types import Floats, Ints
 from dupre.errors import InputError
-from dupre.predictor.features import Features
 from dupre.predictor.gp import (
     Amplitude,
     GaussianProcess,
@@ -34,6 +33,7 @@ from dupre.predictor.gp import (
     log_likelihood,
     log_rows,
 )
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Exponential, Kernel, Linear, Product, Scaled, Sum
 
 # An objective costs O(a³); more evaluations hardly change the hyper-parameters.

@@ -21,9 +21,9 @@ from dupre.errors import InputError
 from dupre.game.blocks import split
 from dupre.game.ties import descending_order
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
-from dupre.predictor.features import Features
 from dupre.predictor.fitting import BOUNDS, LEARN_ON, Search, fit, sample_around
 from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess, Posterior, Scale
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import (
     Exponential,
     Kernel,

@@ -25,7 +25,7 @@ from scipy.linalg.lapack import dtrtri
 from dupre._types import Floats, Ints, Members
 from dupre.errors import InputError
 from dupre.game.blocks import compute_blocks, split
-from dupre.predictor.features import Features, tiles
+from dupre.predictor.kernel_inputs import Features, tiles
 from dupre.predictor.kernels import Kernel, Linear, Membership, Prior, Scaled, Sum
 from dupre.predictor.warp import Warp
 

@@ -34,7 +34,7 @@ from dupre._types import Floats, Members
 from dupre.checks import finite, positive
 from dupre.errors import InputError
 from dupre.game.blocks import fill_blocks
-from dupre.predictor.features import TILE, Features, by_tiles, tiles
+from dupre.predictor.kernel_inputs import TILE, Features, by_tiles, tiles
 
 __all__ = [
     "Constant",

@@ -33,7 +33,7 @@ from dupre.training.evaluation import OUT_OF_MEMORY, Evaluation, Training, evalu
 from dupre.training.packed_utility import PackedUtility
 
 _START = (
-    "import gc, json, sys; gc.set_threshold(10_000); "  # importing is quicker: see cli.verbs
+    "import gc, json, sys; gc.set_threshold(10_000); "  # importing is quicker: see cli.command
     "sys.path[:] = json.loads(sys.argv[1]); "
     "from dupre.training.worker_process import serve; serve(sys.argv[2], int(sys.argv[3]))"
 )

@@ -24,8 +24,8 @@ from dupre.game.draws import Draws
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, parse_semivalue, shapley
 from dupre.game.weights import Weights, check_weights
-from dupre.predictor.features import Features
 from dupre.predictor.form import check_prior
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Prior
 from dupre.valuation.first_design import add_heaviest, first_design
 from dupre.valuation.sameness import Merged, Sameness, distances, merge, shared_rows

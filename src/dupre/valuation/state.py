@@ -41,9 +41,9 @@ from dupre.predictor.calibration import (
     std_of_a_training,
     variance_of_means,
 )
-from dupre.predictor.features import Features
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import Posterior
+from dupre.predictor.kernel_inputs import Features
 from dupre.valuation.question import Question
 
 P_CHOSEN_UP_TO = 255

@@ -22,7 +22,6 @@ from dupre.training.threads import one_blas_thread
 from dupre.valuation.explain import contributions_by_size, predict_utilities
 from dupre.valuation.infer import forecast_widths, infer
 from dupre.valuation.question import LeastCore, ask, check_limits
-from dupre.valuation.recorded import Recorded
 from dupre.valuation.state import State
 from dupre.valuation.strategies import (
     Strategy,
@@ -30,6 +29,7 @@ from dupre.valuation.strategies import (
     suggest,
     suggest_ahead,
 )
+from dupre.valuation.tell import Recorded
 
 
 class Valuer:

@@ -3,7 +3,7 @@ import pytest
 
 from dupre.game.coalitions import all_coalitions
 from dupre.predictor import features as module
-from dupre.predictor.features import Features
+from dupre.predictor.kernel_inputs import Features
 
 EVERY = all_coalitions(6)
 
