@@ -10,8 +10,8 @@ from dupre.data.sketch import SketchCache
 from dupre.game.coalitions import all_coalitions, keys
 from dupre.game.estimators import exact as all_weights
 from dupre.game.semivalues import banzhaf
-from dupre.predictor import features as module
 from dupre.predictor import form, gp
+from dupre.predictor import kernel_inputs as module
 from dupre.predictor.fitting import Search, fit
 from dupre.predictor.gp import Amplitude, Scale, multiply
 from dupre.predictor.kernel_inputs import Features

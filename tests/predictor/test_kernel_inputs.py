@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dupre.game.coalitions import all_coalitions
-from dupre.predictor import features as module
+from dupre.predictor import kernel_inputs as module
 from dupre.predictor.kernel_inputs import Features
 
 EVERY = all_coalitions(6)
