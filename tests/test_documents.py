@@ -65,6 +65,7 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if snippets(page)], ids=name)
 def test_snippets_print_what_the_page_shows(page, tmp_path):
     blocks = snippets(page)  # they follow one another, as on the page
@@ -115,11 +116,13 @@ def test_links_to_files_lead_somewhere(page):
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ask_tell", "frame_with_categories", "own_scheduler"])
 def test_examples_run_and_print_a_table(name):
     assert "95 % interval" in run(ROOT / f"examples/{name}.py")
 
 
+@pytest.mark.slow
 def test_examples_that_start_processes_or_tell_forty_sources_apart_run():
     assert "95 % interval" in run_elsewhere(ROOT / "examples/dask_cluster.py")
     printed = run(ROOT / "examples/many_owners.py")
@@ -151,6 +154,7 @@ def sessions(page: Path) -> list[tuple[str, str]]:
     return [(command, output) for command, output in found]
 
 
+@pytest.mark.slow
 def test_commands_print_what_the_pages_show(tmp_path, monkeypatch):
     shown = type_command("dupre demo", tmp_path)  # one test: the demonstration runs once
     assert {path.name for path in tmp_path.iterdir()} == {"dupre-demo"}

@@ -51,6 +51,7 @@ def test_the_archives_hold_what_is_used_and_nothing_else(archives):
     assert not any(name.startswith("benchmarks/tables") for name in names)
 
 
+@pytest.mark.slow
 def test_the_wheel_works_in_an_environment_of_its_own(archives, tmp_path):
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "fresh", cwd=tmp_path)
     scripts = Path(sysconfig.get_path("scripts", "venv", vars={"base": str(tmp_path / "fresh")}))

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from threadpoolctl import threadpool_limits
 
 import dupre
@@ -40,6 +41,7 @@ def value_games(setting: dict[str, str]) -> dict[str, dict[str, object]]:
     return json.loads(run.stdout)
 
 
+@pytest.mark.slow
 def test_every_cpu_picks_the_same_coalitions_and_finds_the_same_values_in_the_same_order():
     first, *others = map(value_games, SETTINGS)  # one test: the children run once
     for setting, found in zip(SETTINGS[1:], others, strict=True):
@@ -53,6 +55,7 @@ def test_every_cpu_picks_the_same_coalitions_and_finds_the_same_values_in_the_sa
                 np.testing.assert_allclose(found[game][what], numbers, **how)
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_changes_no_bit_of_values_with_sampled_coalitions():
     owners = make_owners(18)
 
