@@ -251,8 +251,8 @@ VARIANTS = {
 
 
 def notes(v):
-    """Lines below the table."""
-    return str(v).split("\n\n")[2].split("\n")
+    """Lines below the table of the long form."""
+    return v.explain().split("\n\n")[2].split("\n")
 
 
 def warned(v):
@@ -266,5 +266,5 @@ def codes(v, *severities):
 
 
 def only_line(v, start):
-    (line,) = [line for line in str(v).split("\n") if line.startswith(start)]
+    (line,) = [line for line in v.explain().split("\n") if line.startswith(start)]
     return line

@@ -7,12 +7,20 @@ import pytest
 import dupre
 from dupre.notes import Code, note
 from dupre.report.summary import answer
-from dupre.result.as_text import format_comparison, format_valuation
+from dupre.result.as_text import (
+    explain_valuation,
+    format_comparison,
+    format_valuation,
+    gain_in_words,
+    what_next,
+)
 from dupre.result.records import Comparison
+from dupre.result.remarks import with_notes
 from dupre.wording import LONGEST_LINE
 from owners_and_games import make_owners
-from reporting import DIAGNOSTICS, SUBSIDY, change, core, notes
+from reporting import DIAGNOSTICS, SUBSIDY, VARIANTS, change, core, notes
 from reporting import small as valuation
+from reporting import valuation as made
 
 
 def of_r2(r2, **others):
@@ -21,22 +29,23 @@ def of_r2(r2, **others):
 
 def test_the_text_speaks_of_values_or_of_payments_and_of_no_negative_zero():
     assert not {"Subsidy", "payment"} & set(format_valuation(valuation()).split())
-    title, ends = format_valuation(valuation()).split("\n")[:2]
+    title, ends = explain_valuation(valuation()).split("\n")[1:3]
     assert title == "Shapley values of 3 owners; 5 of 7 possible coalitions evaluated"
     assert ends == "u(all owners) = 0.9, u(no data) = 0.1"
-    assert format_valuation(core()).startswith("Least core payments of 3 owners; 5 of 7 possible")
-    columns = [format_valuation(v).split("\n")[3].split()[2] for v in (valuation(), core())]
+    assert "\nLeast core payments of 3 owners; 5 of 7 possible" in explain_valuation(core())
+    columns = [explain_valuation(v).split("\n")[4].split()[2] for v in (valuation(), core())]
     assert columns == ["value", "payment"]
-    ends = format_valuation(valuation(grand_predicted=True)).split("\n")[1]
+    ends = explain_valuation(valuation(grand_predicted=True)).split("\n")[2]
     assert ends == "u(all owners) ≈ 0.9 (predicted), u(no data) = 0.1"
     for v in (valuation(), core()):
         assert str(v) == repr(v) == format_valuation(v)
-    text = format_valuation(of_r2(-0.001, empty=-0.0, mean=-np.eye(3)[0] / 1e9))
+        assert v.explain() == explain_valuation(v)
+    text = explain_valuation(of_r2(-0.001, empty=-0.0, mean=-np.eye(3)[0] / 1e9))
     assert re.findall(r"-0(?:\.0*)?(?![\d.])", text) == []
     assert "u(no data) = 0\n" in text
     small = {"grand": 3e-10, "empty": 0.0, "mean": np.array([2e-10, 1e-10, 0])}
     small = valuation(**small, covariance=1e-24 * np.diag([1, 0, 0]))
-    lines = format_valuation(small).split("\n")[4:7]
+    lines = explain_valuation(small).split("\n")[5:8]
     assert [line.split()[2:6] for line in lines] == [
         ["2.0000e-10", "1.9804e-10", "…", "2.0196e-10"],
         ["1.0000e-10", "1.0000e-10", "…", "1.0000e-10"],
@@ -52,28 +61,28 @@ POSSIBLE = {30: "1,073,741,823", 37: "about 137 billion", 40: "about 1.1 trillio
     ("n", "possible"), [*POSSIBLE.items(), (150, "more than a thousand trillion")]
 )
 def test_the_title_says_how_many_coalitions_there_are(n, possible):
-    title = format_valuation(valuation(n, evaluated=1234)).split("\n")[0]
+    title = explain_valuation(valuation(n, evaluated=1234)).split("\n")[1]
     assert f" {n} owners; 1,234 of {possible} possible coalitions" in title
 
 
 def test_exact_results_and_payments_say_so_and_offer_nothing():
     owners = make_owners(3)
-    text = str(dupre.value(owners, lambda members: len(members) ** 0.5, progress=False, budget=7))
+    v = dupre.value(owners, lambda members: len(members) ** 0.5, progress=False, budget=7)
+    text = v.explain()
     assert "; all 7 possible coalitions evaluated\n" in text
     assert "Stopped: nothing is left to evaluate." in text
     assert "Exact for these utilities: every coalition that counts was evaluated." in text
     assert "more" not in text
+    assert str(v).endswith("all 7 possible coalitions trained.\nNext: nothing is left to train.")
     majority, how = lambda members: float(len(members) > 2), {"semivalue": dupre.LeastCore()}
     v = dupre.value(make_owners(5), majority, budget=31, progress=False, **how)
-    assert format_valuation(v).startswith(
-        "Least core payments of 5 owners; all 31 possible coalitions"
-    )
+    assert "\nLeast core payments of 5 owners; all 31 possible coalitions" in explain_valuation(v)
     exact, subsidy, _ = notes(v)
     assert exact == "Exact for these utilities: every coalition that counts was evaluated."
     assert subsidy.startswith("Subsidy e = 0.4: no coalition gains more")
     assert subsidy.endswith(" and 7 more.")
     assert subsidy.count("{") == 3
-    for line in format_valuation(v).split("\n\n")[1].split("\n")[1:]:
+    for line in explain_valuation(v).split("\n\n")[1].split("\n")[1:]:
         assert float(line.split()[2]) == 0.2
         assert "20.0 %" in line
 
@@ -89,13 +98,98 @@ def test_nothing_of_a_strangers_result_moves_the_terminal():
         warnings={strange: ((strange,),)},
         subsidy=replace(SUBSIDY, tight=((strange,),)),
     )
-    assert str(v).replace("\n", "").isprintable()
-    assert str(v).count("\n") == str(change(v, owners=("o0", "o1", "o2"))).count("\n")
-    assert "\\x1b[2J\\x9b5m\\n\\u202e" in str(v)
-    assert (
-        max(map(len, str(change(v, notes=(note(Code.LEAK, "x" * 10**6),))).split("\n")))
-        <= LONGEST_LINE
-    )
+    plain, long = change(v, owners=("o0", "o1", "o2")), note(Code.LEAK, "x" * 10**6)
+    for show in (str, dupre.Valuation.explain):
+        assert show(v).replace("\n", "").isprintable()
+        assert show(v).count("\n") == show(plain).count("\n")
+        assert "\\x1b[2J\\x9b5m\\n\\u202e" in show(v)
+        assert max(map(len, show(change(v, notes=(long,))).split("\n"))) <= LONGEST_LINE
+
+
+def words_outside(text):
+    """Those of the first screen outside table and notes."""
+    first, table, last = text.split("\n\n")
+    assert table.startswith("owner ")
+    lines = [line for line in first.split("\n") if not line.startswith("- ")]
+    if lines[0].startswith("Not payable: "):  # a note
+        lines[0] = "Not payable:"
+    return len(" ".join([*lines, last]).split())
+
+
+ROWS = {"validation": np.eye(6) / 1e3, "covariance": np.eye(6) / 900, "validation_rows": 1_234}
+SCREENS = {
+    **VARIANTS,
+    "rows": lambda: [made(**ROWS)],
+    "rows and failures": lambda: [made(**ROWS, failures={("owner 0",): "no"})],
+    "worthless": lambda: [made(grand=0.1)],
+    "worse": lambda: [made(grand=0.05, **ROWS)],
+    "unsure": lambda: [made(covariance=np.eye(6))],
+    "many": lambda: [made(70, evaluated=1_234)],
+    "noise": lambda: [made(noise=np.eye(6) / 1e5, covariance=np.eye(6) / 1e5)],
+}
+
+
+@pytest.mark.parametrize("make", SCREENS.values(), ids=SCREENS)
+def test_the_first_screen_has_at_most_60_words_and_three_notes_of_20(make):
+    for v in make():
+        command = "`dupre resume dupre-patients --budget +6`"
+        text = format_valuation(v, details="dupre show dupre-patients --verbose", go_on=command)
+        assert words_outside(text) <= 60
+        notes = [line for line in text.split("\n") if line.startswith("- ")]
+        assert len(notes) + text.startswith("Not payable: ") <= 3
+        assert all(len(line.split()) <= 1 + 20 for line in notes)
+        assert text.lower().startswith(v.verdict.kind)
+        rest = len(v.notes) - len(notes) - text.startswith("Not payable: ")
+        assert (f"\n{rest} more: dupre show dupre-patients --verbose\n" in text) == (rest > 0)
+        for word in ("Predictor, ", "alike", "Stopped", "variance", "repeated"):
+            assert word not in text
+
+
+def test_the_gravest_note_stands_first_and_what_pays_nobody_names_its_reason():
+    v = with_notes(made(grand=0.1), [note(Code.LEAK, "a column.", column="z")])
+    first, gain, leak = str(v).split("\n")[:3]
+    assert first == "Not payable: no gain: all data together score 0.1, the same as none."
+    assert gain == "Shapley: utility 0.1 with everybody's data, 0.1 without."
+    assert leak == "- A column nearly determines the target: z."
+    assert v.explain().startswith(f"{first}\nShapley values of 6 owners;")
+    assert "Next: resolve what stands above; more trainings do not." in str(v)
+
+
+METRICS = {
+    "accuracy": "with everybody's data 90 % right, by guessing 10 %",
+    "balanced_accuracy": "balanced accuracy 90 % with everybody's data, 10 % without",
+    "r2": "R² 0.9 with everybody's data, 0.1 without",
+    "my_own": "utility 0.9 with everybody's data, 0.1 without",
+}
+
+
+@pytest.mark.parametrize(("metric", "words"), METRICS.items())
+def test_the_gain_is_in_the_words_of_its_metric(metric, words):
+    v = made(provenance={"settings": {"metric": metric}})
+    assert gain_in_words(v) == words
+    close = change(v, grand=0.1012, grand_predicted=True)
+    assert ("about 10.1 %" in gain_in_words(close)) == (" %" in words)
+
+
+def test_what_next_follows_the_greatest_source_of_uncertainty():
+    rows = made(**{**ROWS, "covariance": np.eye(6) / 600})  # no number of them halves the intervals
+    assert what_next(rows, "`go on`") == "more validation rows; or more trainings: `go on`"
+    known = made(**{**ROWS, "covariance": np.eye(6) / 999.9})
+    assert what_next(known) == "more validation rows (about 4,900 would halve the intervals)."
+    trained = made(**{**ROWS, "covariance": np.eye(6) / 100})
+    assert what_next(trained, "`go on`") == "more trainings: `go on`"
+    noisy = made(noise=np.eye(6) / 1e5, covariance=np.eye(6) / 1e5)
+    assert what_next(noisy).startswith("repeat the trainings")
+
+
+def test_of_many_owners_the_first_and_the_last_are_shown_and_explain_shows_all():
+    for n, left in ((20, 0), (21, 1), (70, 50)):
+        v = made(n)
+        lines = str(v).split("\n\n")[1].split("\n")[1:]
+        assert (f"… {left} more" in lines) == (left > 0)
+        shown = [v.owners.index(" ".join(line.split()[:2])) for line in lines if line[0] == "o"]
+        assert shown == [*v.order[:10], *v.order[-10:]]
+        assert all(name in v.explain() for name in v.owners)
 
 
 def test_a_comparison_in_words():

@@ -94,10 +94,10 @@ def test_share_and_gap_say_what_all_owners_add_if_they_add_anything():
     v = valuation([0.2, 0.6], grand=0.9, empty=0.1)
     np.testing.assert_allclose(v.share, [0.25, 0.75])
     assert v.efficiency_gap == pytest.approx(0.0)
-    assert "add up" not in str(v)
+    assert "add up" not in v.explain()
     v = valuation([0.2, 0.5], grand=0.9, empty=0.1)
     assert v.efficiency_gap == pytest.approx(0.1)
-    assert "add up to 0.7" in str(v)
+    assert "add up to 0.7" in v.explain()
     for grand in (0.4, 0.3):  # of a loss the worst would have the most
         v = valuation([0.2, -0.2], grand=grand, empty=0.4)
         assert v.share.isna().all()

@@ -90,7 +90,10 @@ def test_a_floor_is_applied_to_what_was_stored_without_it(tmp_path):
     for semivalue in ("shapley", "least-core"):
         valuer = dupre.Valuer(make_owners(3), empty=0.0, floor=0.0, semivalue=semivalue)
         valuer.record(valuer.owners.names, -7)
-        assert "all data together score -7, below the floor, and count as 0" in str(valuer.values())
+        assert (
+            "all data together score -7, below the floor, and count as 0"
+            in valuer.values().explain()
+        )
 
 
 def test_what_was_scored_below_a_floor_goes_out_and_comes_back_as_it_was(tmp_path):

@@ -465,7 +465,7 @@ def test_a_check_tests_the_predictor_counts_in_the_payments_and_is_named_if_it_f
             break
     assert valuation.facts.check.failed
     assert not valuation.facts.sampled
-    assert "not clearly better than the mean of their size; evaluate more." in str(valuation)
+    assert "not clearly better than the mean of their size; evaluate more." in valuation.explain()
 
 
 def test_draws_that_tell_no_spread_and_guides_that_are_no_semivalue_are_refused():

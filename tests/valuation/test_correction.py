@@ -197,7 +197,7 @@ def test_values_are_corrected_from_16_draws_on_and_wider_without_the_first_desig
         evaluate(ours, utility, ours.evaluated + 1)
     assert before < LEAST_CORRECTION
     assert ours.values().facts.corrected
-    assert "was estimated from random coalitions and corrected" in str(ours.values())
+    assert "was estimated from random coalitions and corrected" in ours.values().explain()
 
     utility = LoggedGame(EIGHT, lambda C: C.mean(axis=1) + 100.0 * C.all(axis=1))
     ours = new()
@@ -281,7 +281,10 @@ def test_a_correction_that_was_asked_for_and_not_made_is_mentioned(why):
     call = {"known": known, "strategy": Corrected(), "engine": Local(on_error="skip")}
     valuation = value(EIGHT, failing, budget=33, empty=0.0, **call)
     assert not valuation.facts.corrected
-    assert "Beware: too few random coalitions are evaluated to estimate the error" in str(valuation)
+    assert (
+        "Beware: too few random coalitions are evaluated to estimate the error"
+        in valuation.explain()
+    )
 
 
 @pytest.mark.usefixtures("no_learning")

@@ -89,7 +89,7 @@ def test_with_everything_else_known_a_skipped_coalition_ends_the_run(broken):
     assert np.all(np.abs(valuation.mean - utility.values()) < 3 * valuation.std)
     # A predicted utility of all owners is marked.
     assert valuation.facts.grand_predicted == (broken == FOUR.names)
-    assert ("u(all owners) ≈" in str(valuation)) == valuation.facts.grand_predicted
+    assert ("u(all owners) ≈" in valuation.explain()) == valuation.facts.grand_predicted
     assert valuation.mean.sum() == pytest.approx(
         valuation.facts.grand - valuation.facts.empty, abs=1e-9
     )
@@ -248,7 +248,7 @@ def test_warnings_are_summarised_with_their_coalitions_failed_ones_too_and_none_
         }
         assert next(iter(found)).startswith("RuntimeWarning"), "the most frequent first"
         words = r"Warning in 12 of 12 evaluations \(\{.*\} and 9 more\): RuntimeWarning: did not co"
-        assert re.search(words, str(valuation))
+        assert re.search(words, valuation.explain())
     assert max(map(len, repeated.facts.warnings.values())) <= repeated.facts.evaluated
 
     def utility(members):

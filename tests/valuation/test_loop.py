@@ -224,7 +224,7 @@ def test_intervals_of_noisy_and_partly_evaluated_games_hold_the_truth():
         )
         assert np.all(np.diag(valuation.uncertainty.noise) > 0)
         part = 100 * np.trace(valuation.uncertainty.noise) / np.trace(valuation.uncertainty.total)
-        assert f"{part:.0f} % is noise of trainings" in str(valuation)
+        assert f"{part:.0f} % is noise of trainings" in valuation.explain()
     assert np.mean(inside) >= owners_and_games.least_share(8)
 
 
@@ -362,7 +362,7 @@ def test_a_rule_stops_the_run_and_the_result_says_which(name):
     utility = smooth(FIVE)
     valuation = value(FIVE, utility, budget=budget, stop=rule)
     assert valuation.facts.stopped == rule.text
-    assert f"Stopped: {rule.text}." in str(valuation)
+    assert f"Stopped: {rule.text}." in valuation.explain()
     assert holds(valuation)
     assert 11 <= valuation.facts.evaluated == len(utility.asked) < 30
 
@@ -401,7 +401,7 @@ def test_rules_are_combined_and_hold_for_what_is_stored(store):
     valuation = value(FIVE, smooth(FIVE), budget=30, stop=wall_time(1e-9))
     assert valuation.facts.stopped == "1e-09 seconds have passed"
     assert valuation.facts.evaluated == 1  # what has begun is finished
-    assert "first guess" in str(valuation)
+    assert "first guess" in valuation.explain()
     for rule in (evaluated(3), evaluated(3) & wall_time(1e-9)):
         whole = value(FIVE, smooth(FIVE), budget=30, stop=rule)
         assert whole.facts.evaluated == 11  # a number of evaluations never ends a batch
@@ -477,10 +477,10 @@ def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, mon
 def test_the_result_looks_ahead_and_a_guess_says_that_it_is_one():
     valuation = value(FIVE, smooth(FIVE), budget=16)
     assert valuation.facts.forecast.index.tolist() == list(range(16, 27))
-    (note,) = [line for line in str(valuation).splitlines() if "10 more" in line]
+    (note,) = [line for line in valuation.explain().splitlines() if "10 more" in line]
     assert f"± {valuation.facts.forecast['widest'].iloc[-1]:.2g}" in note
     assert valuation.facts.first_left == 0
-    assert "first guess" not in str(valuation)
+    assert "first guess" not in valuation.explain()
     few = value(FIVE, smooth(FIVE), budget=6)
     assert 5 <= few.facts.first_left <= 10
     line = f"{few.facts.first_left} of the 11 most important coalitions are not evaluated"
@@ -494,8 +494,8 @@ def test_a_predictable_game_passes_its_check_and_another_is_valued_without_the_p
         assert valuation.facts.check.r2 > 0.9
         assert not valuation.facts.check.failed
         assert not valuation.facts.sampled
-        assert "Predictor on 8 check coalitions" in str(valuation)
-        assert "Beware" not in str(valuation) or "score worse" in str(valuation)
+        assert "Predictor on 8 check coalitions" in valuation.explain()
+        assert "Beware" not in valuation.explain() or "score worse" in valuation.explain()
 
     failed = 0
     for seed in range(6):
@@ -504,7 +504,9 @@ def test_a_predictable_game_passes_its_check_and_another_is_valued_without_the_p
             options = {"budget": 33, "seed": seed, "strategy": Active(check=12)}
             valuation = value(SIX, white(SIX, seed), **options)
         assert valuation.facts.sampled == valuation.facts.check.failed == bool(raised)
-        beware = "Beware: on check coalitions the predictor is not clearly better" in str(valuation)
+        beware = (
+            "Beware: on check coalitions the predictor is not clearly better" in valuation.explain()
+        )
         assert beware == valuation.facts.sampled
         failed += valuation.facts.sampled
     assert failed >= 3
@@ -563,4 +565,4 @@ def test_stored_coalitions_that_lack_repeats_are_told(store):
     found = value(FIVE, utility, budget=12, repeats=2, store=store)
     assert found.facts.evaluated == 12
     assert "Beware: not used: 8 stored coalitions with fewer than 2 trainings" in str(found)
-    assert "not used" not in str(value(FIVE, utility, budget=31, repeats=2, store=store))
+    assert "not used" not in value(FIVE, utility, budget=31, repeats=2, store=store).explain()

@@ -117,7 +117,7 @@ def test_nothing_is_predicted_once_all_sampled_coalitions_are_evaluated(estimato
     np.testing.assert_allclose(valuation.uncertainty.sampling, sampling, atol=1e-12)
     np.testing.assert_allclose(valuation.uncertainty.total, sampling, atol=1e-12)
     assert not valuation.exact
-    assert "all of them evaluated" in str(valuation)
+    assert "all of them evaluated" in valuation.explain()
 
 
 def test_draws_that_agree_are_no_proof_and_a_sample_of_everything_is():
@@ -138,7 +138,7 @@ def test_the_exact_estimator_is_what_few_owners_are_valued_with():
     assert plain.uncertainty.sampling is None
     assert not plain.uncertainty.std("sampling").any()
     np.testing.assert_array_equal(plain.uncertainty.std("prediction"), plain.std)
-    assert "sampled coalitions" not in str(plain)
+    assert "sampled coalitions" not in plain.explain()
 
 
 # Total uncertainty.
@@ -180,7 +180,7 @@ def test_the_variance_is_the_bound_of_remark_1(seeds):
     sampling = weights_of(ours).sampling_covariance(utilities, ours.empty)
     np.testing.assert_allclose(valuation.uncertainty.sampling, sampling, rtol=1e-9)
 
-    frame, text = valuation.to_frame(), str(valuation)
+    frame, text = valuation.to_frame(), valuation.explain()
     np.testing.assert_allclose(frame["std"], frame["prediction_std"] + frame["sampling_std"])
     assert f"sums over {ours.question.counting} sampled coalitions:" in text
     assert f"up to {valuation.uncertainty.std('sampling').max():.2g} is due to their choice" in text
@@ -236,7 +236,7 @@ def test_the_same_call_values_any_number_of_owners(n):
     assert valuation.exact == (n < 4)
     assert np.all(valuation.std < np.ptp(utility.values())) or n == 2
     assert len(valuation.to_frame()) == n
-    assert owners.names[-1] in str(valuation)
+    assert owners.names[-1] in valuation.explain()
     assert not valuation.facts.grand_predicted
 
 

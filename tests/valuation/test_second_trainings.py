@@ -58,15 +58,15 @@ def test_a_model_whose_seed_changes_nothing_is_trained_three_times_more_and_with
     assert sorted(map(len, map(json.loads, second["coalition"]))) == [1, 3, 4]
     found = valuation.facts.training_noise
     assert (found.further, found.std, found.seeded, found.deterministic) == (3, 0.0, True, True)
-    assert "Exact for these validation rows and seeds: every coalition" in str(valuation)
-    assert "3 repeated trainings gave the same utilities as before." in str(valuation)
+    assert "Exact for these validation rows and seeds: every coalition" in valuation.explain()
+    assert "3 repeated trainings gave the same utilities as before." in valuation.explain()
     assert not valuation.uncertainty.noise.any()
     utility = model(make_pipeline(StandardScaler(), LinearRegression()))
     valuation = dupre.value(utility.owners, utility, budget=15, progress=False)
     assert len(valuation.evaluations) == 15
     assert valuation.facts.training_noise.deterministic
     assert not valuation.facts.training_noise.seeded
-    assert "Exact for these validation rows: every coalition" in str(valuation)
+    assert "Exact for these validation rows: every coalition" in valuation.explain()
 
 
 class Chance(RegressorMixin, BaseEstimator):
@@ -98,7 +98,7 @@ def test_a_model_without_a_seed_is_trained_twice_and_must_score_the_same(estimat
     utility = model(estimator)
     valuation = dupre.value(utility.owners, utility, budget=9, progress=False)
     assert valuation.facts.training_noise.deterministic == steady
-    assert ("Beware: the model is not reproducible: trained" in str(valuation)) != steady
+    assert ("Beware: the model is not reproducible: trained" in valuation.explain()) != steady
 
 
 def test_only_what_has_no_seed_and_is_of_scikit_learn_is_deterministic_for_sure():
@@ -118,8 +118,8 @@ def test_one_repeat_spends_nothing_and_claims_nothing():
     utility = noisy()
     valuation = value(utility, budget=63, repeats=1)
     assert len(utility.asked) == 63
-    assert "Exact for these seeds: every coalition" in str(valuation)
-    assert "The effect of training seeds was not measured" in str(valuation)
+    assert "Exact for these seeds: every coalition" in valuation.explain()
+    assert "The effect of training seeds was not measured" in valuation.explain()
     assert np.isnan(valuation.facts.training_noise.std)
     utility = noisy()
     value(utility, budget=14, repeats=3)
@@ -128,7 +128,7 @@ def test_one_repeat_spends_nothing_and_claims_nothing():
     asked = []
     valuation = value(lambda members: asked.append(members) or len(members) ** 0.5, budget=63)
     assert len(asked) == 64  # one of no data
-    assert "Exact for these utilities: every coalition" in str(valuation)
+    assert "Exact for these utilities: every coalition" in valuation.explain()
     assert valuation.exact
 
 
@@ -140,7 +140,7 @@ def test_a_model_whose_seed_matters_is_trained_again_for_every_eight(budget, cou
     assert len(again(utility)) == valuation.facts.training_noise.further == count
     assert len(set(utility.asked)) == len(utility.asked) == budget + count
     assert again(utility)[0] == SIX.names
-    assert f"{count} repeated trainings measured the noise of trainings" in str(valuation)
+    assert f"{count} repeated trainings measured the noise of trainings" in valuation.explain()
     assert np.all(np.diag(valuation.uncertainty.noise) > 0)
     assert not valuation.exact
     assert valuation.complete == (budget == 63)
@@ -155,8 +155,8 @@ def test_a_forest_is_random_and_its_noise_survives_json():
     utility = model(RandomForestRegressor(n_estimators=3))
     valuation = dupre.value(utility.owners, utility, budget=15, progress=False)
     assert valuation.facts.training_noise.std > 0
-    assert "Exact for these validation rows and seeds: every coalition" in str(valuation)
-    assert re.search(r"\d+ % is noise of trainings", str(valuation))
+    assert "Exact for these validation rows and seeds: every coalition" in valuation.explain()
+    assert re.search(r"\d+ % is noise of trainings", valuation.explain())
 
     valuation = value(noisy())
     (read,) = loads(valuation.to_json(), dupre.Valuation)

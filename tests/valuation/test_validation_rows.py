@@ -217,7 +217,7 @@ def test_both_intervals_and_what_would_help_are_said(complete):
     assert again.facts.validation_rows == 200
     assert (complete.interval(for_these_rows=True)["low"] == complete.values).all()
     volume = value(OWNERS, dupre.DataVolume(OWNERS), budget=31)
-    assert UNKNOWN_ROWS not in str(volume)
+    assert UNKNOWN_ROWS not in volume.explain()
 
 
 def test_rounding_is_not_taken_for_an_effect_of_the_validation_rows():

@@ -215,7 +215,7 @@ def test_all_that_is_uncertain_of_exact_values_is_the_noise_of_trainings(semival
     )
     assert valuation.complete
     assert not valuation.exact
-    assert "100 % is noise of trainings" in str(valuation)
+    assert "100 % is noise of trainings" in valuation.explain()
 
 
 def test_repeats_that_agree_are_one_training_however_they_are_recorded():
@@ -377,7 +377,7 @@ def test_the_predictor_is_checked_once_all_kept_for_it_has_been_tried(check, fai
     assert valuation.facts.check == validation
     assert not valuation.facts.sampled
     assert validation is None or validation.r2 > 0.5
-    assert ("Predictor on " in str(valuation)) == (checked is not None)
+    assert ("Predictor on " in valuation.explain()) == (checked is not None)
 
 
 def test_a_check_is_neither_too_small_nor_too_large_and_a_small_budget_leaves_room_for_it():
@@ -416,7 +416,7 @@ def test_values_do_not_rely_on_a_predictor_that_fails_its_check():
         assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
         added = utility.of(FIVE.names) - utility.empty
         assert valuation.mean.sum() == pytest.approx(added, abs=1e-9)
-        assert "the values do not use it" in str(valuation)
+        assert "the values do not use it" in valuation.explain()
         covered.append(holds(valuation, utility.values()))
     assert np.mean(covered) > 0.75
     noisy = valuer_without_predictor(4, repeats=3).values()

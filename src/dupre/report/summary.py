@@ -17,10 +17,9 @@ import numpy as np
 
 from dupre._types import Bools, Floats, Ints
 from dupre.game.semivalues import group_sizes
-from dupre.metrics import TABLE
 from dupre.notes import GUESSED, TOO_NARROW, Code, has, select
 from dupre.report.document import list_names, spell_name, without_directories
-from dupre.result.as_text import decimals, failed_part, trained_part
+from dupre.result.as_text import decimals, failed_part, metric_words, trained_part
 from dupre.result.uncertainty import (
     OF_ROWS,
     UNMOVED,
@@ -90,13 +89,10 @@ def texts(v: Valuation, *codes: Code) -> list[str]:
 
 def metric_of(v: Valuation) -> MetricName:
     """What the utility of a valuation is called."""
-    name = v.facts.provenance.get("settings", {}).get("metric", "")
-    metric = TABLE.get(name)
-    known = {} if metric is None else {"words": metric.words, "unit": metric.unit}
-    stated = v.facts.provenance.get("metric", known)  # that of the user's own code comes first
-    if words := stated.get("words"):
-        unit = stated.get("unit", "")
+    words, unit = metric_words(v)
+    if words:
         return MetricName(words, f" {unit}".rstrip(), 100.0 if unit == "points" else 1.0)
+    name = v.facts.provenance.get("settings", {}).get("metric", "")
     return MetricName(f"the score {name}" if name.isidentifier() else "the utility of the model")
 
 

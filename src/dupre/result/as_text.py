@@ -1,4 +1,4 @@
-"""A valuation as the text that `print` shows: a table, and its notes, the gravest first.
+"""A valuation as text: the answer on one screen, and the long form with every note.
 
 The report takes some of its phrases from here too.
 """
@@ -11,16 +11,145 @@ from typing import NamedTuple, cast
 import numpy as np
 import pandas as pd
 
+from dupre.metrics import TABLE
+from dupre.notes import Code, has, warnings, worst_first
 from dupre.result.records import Comparison
 from dupre.result.remarks import short_members
+from dupre.result.uncertainty import (
+    UNMOVED,
+    exactness_condition,
+    rows_in_words,
+    rows_to_halve,
+    trainings_help,
+)
 from dupre.result.values import Values
+from dupre.result.verdict import Verdict, verdict
 from dupre.wording import LONGEST_LINE, cut, escape_controls, number, plain_number, printable
 
+MOST_NOTES = 3
+"""Notes on the first screen; the others are counted."""
 
-def format_valuation(v: Values) -> str:
-    """Title, table and notes."""
-    lines = [*title_of(v), "", *_table(v), "", *map(str, v.notes)]
+MOST_OWNERS = 20
+"""Owners up to which the first screen has all of them; of more, the first and the last half."""
+
+NOT_BY_TRAINING = frozenset(
+    {
+        *(Code.WORSE_THAN_NOTHING, Code.NO_GAIN, Code.NONE_ABOVE_FLOOR, Code.OUTSIDE_BOUNDS),
+        *(Code.SEEN_ROWS, Code.ONE_CLASS),
+    }
+)
+"""Codes of what no further training repairs."""
+
+
+def format_valuation(v: Values, *, details: str = "valuation.explain()", go_on: str = "") -> str:
+    """The answer on one screen: verdict, gain, gravest notes, table, how sure, what next.
+
+    Args:
+        v: the valuation.
+        details: what shows the rest.
+        go_on: what trains more; "" if nothing is to be named.
+    """
+    found = verdict(v)
+    told = worst_first([*found.reasons, *warnings(v.notes)])[:MOST_NOTES]
+    first, *others = [one.short for one in told] if found.kind == "not payable" else [""]
+    others = others if first else [one.short for one in told]
+    more = len([one for one in v.notes if one not in told])
+    lines = [
+        _verdict_line(found, first),
+        f"{v.semivalue}: {gain_in_words(v)}.",
+        *(f"- {text}" for text in others),
+        *([f"{more} more: {details}"] if more else []),
+        "",
+        *_short_table(v),
+        "",
+        how_sure(v),
+        f"Next: {what_next(v, go_on)}",
+    ]
+    return _join(lines)
+
+
+def explain_valuation(v: Values) -> str:
+    """The long form: verdict, title, table of all owners, and every note, the gravest first."""
+    found = verdict(v)
+    first = found.reasons[0].short if found.kind == "not payable" else ""
+    lines = [_verdict_line(found, first), *title_of(v), "", *_table(v), "", *map(str, v.notes)]
+    return _join(lines)
+
+
+def _join(lines: Sequence[str]) -> str:
     return "\n".join(cut(escape_controls(line), LONGEST_LINE) for line in lines)
+
+
+def _verdict_line(found: Verdict, reason: str) -> str:
+    kind = found.kind.capitalize()
+    return f"{kind}: {reason[:1].lower()}{reason[1:]}" if reason else f"{kind}."
+
+
+def metric_words(v: Values) -> tuple[str, str]:
+    """What the utility of a valuation is called, and the unit of its changes; "" if not known."""
+    metric = TABLE.get(v.facts.provenance.get("settings", {}).get("metric", ""))
+    known = {} if metric is None else {"words": metric.words, "unit": metric.unit}
+    stated = v.facts.provenance.get("metric", known)  # that of the user's own code comes first
+    return stated.get("words", ""), stated.get("unit", "")
+
+
+def gain_in_words(v: Values) -> str:
+    """The utilities of all data and of none: `with everybody's data 84 % right, by guessing 10 %`.
+
+    Scores that people read in per cent are given in it.
+    """
+    words, unit = metric_words(v)
+    if unit == "points":
+        both = [100 * v.facts.grand, 100 * v.facts.empty]
+        places = 0 if f"{both[0]:.0f}" != f"{both[1]:.0f}" else 1
+        grand, empty = (f"{number(score, places)} %" for score in both)
+    else:
+        grand, empty = (f"{score:z.3g}" for score in (v.facts.grand, v.facts.empty))
+    grand = f"about {grand}" if v.facts.grand_predicted else grand
+    if words == "accuracy":
+        return f"with everybody's data {grand} right, by guessing {empty}"
+    return f"{words or 'utility'} {grand} with everybody's data, {empty} without"
+
+
+def how_sure(v: Values) -> str:
+    """The widest interval, for whom it holds, and how much was trained."""
+    trained = f"{trained_part(v)} trained{failed_part(v)}"
+    if not v.std.any():
+        known = f"exact{exactness_condition(v)}" if v.complete else UNMOVED
+        return f"{v.words.nouns.capitalize()} are {known}; {trained}."
+    whom = ""
+    if v.uncertainty.varies_with_rows:
+        whom = f" for the population of the {rows_in_words(v)}"
+    elif v.facts.validation_rows or v.uncertainty.validation is None:
+        whom = " for these validation rows"
+    wide = f"within ± {v.uncertainty.widest:.2g} (95 %){whom}"
+    return f"{v.words.nouns.capitalize()} are {wide}; {trained}."
+
+
+def what_next(v: Values, go_on: str = "") -> str:
+    """What would make the values better: more trainings, more validation rows, or nothing."""
+    notes, shares = verdict(v).reasons, v.uncertainty.shares()
+    if has(notes, *NOT_BY_TRAINING):
+        return "resolve what stands above; more trainings do not."
+    train = f"more trainings: {go_on}" if go_on else "more trainings."
+    if has(notes, Code.FIRST_GUESS, Code.UNFINISHED):
+        return train
+    if not v.std.any():
+        return "nothing is left to train." if v.complete else "nothing."
+    if trainings_help(v) and shares["not_evaluated"] >= max(shares["rows"], shares["noise"]):
+        return _drawn_too_few(v) or train
+    if shares["noise"] > shares["rows"]:
+        return "repeat the trainings: most of the uncertainty is their noise."
+    needed = rows_to_halve(v)
+    enough = f" (about {needed:,} would halve the intervals)" if needed else ""
+    also = f"; or {train}" if trainings_help(v) else "."
+    return f"more validation rows{enough}{also}"
+
+
+def _drawn_too_few(v: Values) -> str:
+    """What helps if the choice of coalitions is most of the uncertainty; "" if it is not."""
+    stds = [float(v.uncertainty.std(source).max()) for source in ("sampling", "prediction")]
+    return "more samples, which cost no training." if stds[0] > stds[1] else ""
 
 
 def coalition_count(n: int) -> str:
@@ -90,6 +219,15 @@ def title_of(v: Values) -> list[str]:
     ends = f"u(all owners) {grand}, u(no data) = {facts.empty:z.4g}"
     lines = [f"{v.semivalue} {v.words.nouns} of {n} owners; {trained}", ends]
     return [*lines, f"Stopped: {facts.stopped}."] if facts.stopped else lines
+
+
+def _short_table(v: Values) -> list[str]:
+    """The table; of many owners the first and the last of them."""
+    head, *lines = _table(v)
+    if (left := len(lines) - MOST_OWNERS) <= 0:
+        return [head, *lines]
+    half = MOST_OWNERS // 2
+    return [head, *lines[:half], f"… {left:,} more", *lines[-half:]]
 
 
 def _table(v: Values) -> list[str]:

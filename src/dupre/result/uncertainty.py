@@ -7,8 +7,10 @@ one of them each.
 
 from __future__ import annotations
 
+import numpy as np
+
 from dupre.notes import TOO_NARROW, Code, Note, has, note
-from dupre.result.covariances import half_widths
+from dupre.result.covariances import half_widths, roots
 from dupre.result.values import Values
 from dupre.wording import count_things
 
@@ -27,9 +29,16 @@ DOMINANT = 0.9
 """Share of the variance from which on nothing but more validation rows helps."""
 
 
+NEGLIGIBLE = 0.1
+"""Part of the standard deviation of a value below which a source of it does not matter."""
+
+
 def trainings_help(v: Values) -> bool:
-    """Whether further trainings can still narrow the intervals by much."""
-    return not v.complete and v.uncertainty.shares()["rows"] < DOMINANT
+    """Whether further trainings can still change the value of some owner by much."""
+    # The owner that gains most, not all together: one may be well known by rows of others.
+    total, rows = v.uncertainty.std(), np.nan_to_num(v.uncertainty.std("validation"))
+    rest = roots(total**2 - rows**2 - v.uncertainty.std("noise") ** 2)
+    return not v.complete and bool(np.any((rest >= NEGLIGIBLE * total) & (rest > 0)))
 
 
 def uncertainty_notes(v: Values) -> list[Note]:
@@ -99,16 +108,22 @@ def _variance(v: Values) -> list[Note]:
     if len(parts) > 1 or shares["noise"] >= 0.005:
         text = f"Of the variance of the values {'; '.join(parts)}."
         found.append(note(Code.VARIANCE, text, **shares))
-    if shares["rows"] >= DOMINANT:
-        half = v.uncertainty.widest / 2
-        # From rows that tell too little, a number of rows would be a guess.
-        needed = None if has(v.notes, *TOO_NARROW) else v.validation_rows_for(half)
-        more = f": about {float(f'{needed:.2g}'):,.0f} would halve the widest" if needed else ""
+    if shares["rows"] >= DOMINANT and not trainings_help(v):
+        needed = rows_to_halve(v)
+        more = f": about {needed:,} would halve the widest" if needed else ""
         first = "O" if v.complete else "More trainings can hardly narrow the intervals, o"
         rest = " narrow the intervals" if v.complete else ""
         text = f"{first}nly more validation rows can{rest}{more}."
         found.append(note(Code.MORE_ROWS, text, needed=needed, share=shares["rows"]))
     return found
+
+
+def rows_to_halve(v: Values) -> int | None:
+    """About how many validation rows would halve the widest interval; None if that is not known."""
+    # From rows that tell too little, a number of rows would be a guess.
+    half = v.uncertainty.widest / 2
+    needed = None if has(v.notes, *TOO_NARROW) else v.validation_rows_for(half)
+    return int(float(f"{needed:.2g}")) if needed else None
 
 
 def rows_in_words(v: Values) -> str:

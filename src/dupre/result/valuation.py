@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dupre.result.as_text import format_valuation
+from dupre.result.as_text import explain_valuation, format_valuation
 from dupre.result.json import dumps, loads
 from dupre.result.payments import Payments, share_amount
 from dupre.result.sharing import Negative
@@ -34,6 +34,10 @@ class Valuation(Values):
     def verdict(self) -> Verdict:
         """Whether owners can be paid by these values, and what decides it."""
         return verdict(self)
+
+    def explain(self) -> str:
+        """The long form of `print`: all owners, and everything there is to know of the values."""
+        return explain_valuation(self)
 
     def to_json(self) -> str:
         """Everything as JSON, every digit kept; the form is described in docs/result.md."""

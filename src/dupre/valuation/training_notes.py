@@ -57,7 +57,7 @@ def complete(
         uncertainty = replace(valuation.uncertainty, validation=none)
         valuation = replace(valuation, uncertainty=uncertainty)
     made_from = provenance(valuer.question.seed, origin.setting, origin.owners)
-    if (scored := traits.validation) is not None and scored.metric.is_own and scored.metric.words:
+    if (scored := traits.validation) is not None and scored.metric.words:
         made_from["metric"] = {"words": scored.metric.words, "unit": scored.metric.unit}
     valuation = valuation.with_facts(
         warnings=group_warnings(used),
