@@ -124,7 +124,7 @@ def test_draws_that_agree_are_no_proof_and_a_sample_of_everything_is():
     drawn = value(SIX, len, budget=63, estimator=Sample(estimators.permutation, 60))
     assert drawn.uncertainty.std("sampling").max() < 1e-12
     assert not drawn.complete
-    assert "All draws agree" in str(drawn)
+    assert "All draws agree" in drawn.explain()
     every = value(SIX, len, budget=63, estimator=Sample(estimators.regression, 1000))
     assert every.uncertainty.sampling is None
     assert every.complete

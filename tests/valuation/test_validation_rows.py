@@ -133,7 +133,7 @@ def test_repeated_trainings_are_averaged_and_plain_numbers_leave_the_part_unknow
     for names, u in game.table.items():
         other.record(names, dupre.Score(u, u + off[names][0]) if len(names) > 1 else u)
     assert other.values().uncertainty.validation is None
-    assert str(other.values()).count(UNKNOWN_ROWS) == 1
+    assert other.values().explain().count(UNKNOWN_ROWS) == 1
     other.record(FIVE.names[:1], dupre.Score(game.of(FIVE.names[:1]), [0.1] * 20))
     assert other.values().uncertainty.validation is None  # of other resamples
 
@@ -203,7 +203,7 @@ def test_a_rule_about_rows_that_can_never_hold_does_not_train_everything():
 
 
 def test_both_intervals_and_what_would_help_are_said(complete):
-    text, html = str(complete), page([complete])
+    text, html = complete.explain(), page([complete])
     assert "Exact for these validation rows: every coalition" in text
     assert "for the population that the 200 validation rows come from, up to ±" in text
     assert "Only more validation rows can narrow the intervals: about 800 would halve" in text
@@ -228,7 +228,7 @@ def test_rounding_is_not_taken_for_an_effect_of_the_validation_rows():
     for budget in (20, 63):
         found = value(owners, utility, budget=budget)
         assert not found.uncertainty.validation.any()
-        assert "No resample of the 49 validation rows changes the values." in str(found)
+        assert "No resample of the 49 validation rows changes the values." in found.explain()
 
 
 def test_rows_that_every_model_gets_right_are_no_proof_and_those_trained_on_are_told():
@@ -240,10 +240,10 @@ def test_rows_that_every_model_gets_right_are_no_proof_and_those_trained_on_are_
     found = value(owners, utility, budget=7)
     assert not found.std.any()  # not even by rounding
     words = "No resample of the 30 validation rows changes the values. What is true of fewer than"
-    assert words in str(found)
-    assert "Exact for these validation rows: every" in str(found)
+    assert words in found.explain()
+    assert "Exact for these validation rows: every" in found.explain()
     told = "Beware: 30 of the 30 validation rows are also among the rows to train on, so models"
-    assert str(found).count(told) == 1
+    assert found.explain().count(told) == 1
     assert page([found]).count(words) == 1 + len(owners.names)  # at the top and to every owner
 
 
@@ -255,8 +255,8 @@ def test_the_result_says_that_a_metric_depends_on_the_order_of_rows():
     )
     found = value(OWNERS, utility, budget=8)
     assert found.uncertainty.validation is None
-    assert UNKNOWN_ROWS in str(found)
-    assert "UserWarning: the metric depends on the order of validation rows" in str(found)
+    assert UNKNOWN_ROWS in found.explain()
+    assert "UserWarning: the metric depends on the order of validation rows" in found.explain()
 
 
 def test_another_number_of_resamples_is_refused_by_a_store_before_a_training(tmp_path):
@@ -293,7 +293,7 @@ def test_two_numbers_of_resamples_cannot_be_used_together_and_the_result_says_so
 
     found = value(OWNERS, utility, budget=12)
     assert found.uncertainty.validation is None
-    assert "scored on 100 and 200 resamples of the validation rows" in str(found)
+    assert "scored on 100 and 200 resamples of the validation rows" in found.explain()
     (told,) = select(found.notes, [Code.MIXED_RESAMPLES])
     assert told.facts == {"resamples": [100, 200]}
 
@@ -308,9 +308,9 @@ def test_a_file_that_was_joined_to_itself_tells_no_more_than_once():
     assert thrice.facts.validation_rows == once.facts.validation_rows == 100
     assert thrice.validation_rows_for(0.02) == pytest.approx(once.validation_rows_for(0.02), 0.05)
     told = "Beware: 200 of the 300 validation rows are copies of others, as a join makes them."
-    assert told in str(thrice)
-    assert "equal to others" not in str(once)
-    assert "copies of others" not in str(once)
+    assert told in thrice.explain()
+    assert "equal to others" not in once.explain()
+    assert "copies of others" not in once.explain()
 
 
 @pytest.mark.parametrize("rows", [slice(300, 301), slice(300, 309), np.repeat([300, 301], 9)])
@@ -323,10 +323,10 @@ def test_few_validation_rows_cannot_show_how_far_others_are(rows, empty):
     assert np.isnan(found.uncertainty.std("validation")).all() == (count == 1)
     assert found.facts.validation_rows == count
     told = f"Beware: {count} validation row{'' if count == 1 else 's'} cannot show how much others"
-    for text in (str(found), str(found.payments(100)) if found.mean.max() > 0 else told):
+    for text in (found.explain(), str(found.payments(100)) if found.mean.max() > 0 else told):
         assert told in text
-    assert "Exact for these validation rows: every coalition" in str(found)
-    assert (UNKNOWN_ROWS in str(found)) == (count == 1)
+    assert "Exact for these validation rows: every coalition" in found.explain()
+    assert (UNKNOWN_ROWS in found.explain()) == (count == 1)
     assert not re.search("surely", page([found]), re.IGNORECASE)
     assert "apart from the choice of the validation rows" in page([found])
     assert "1 validation rows" not in page([found])
@@ -349,7 +349,7 @@ def test_evaluations_without_resamples_are_counted_in_words(semivalue):
         for name, score in zip(FIVE.names, scores, strict=False):
             valuer.record((name,), score)
         found = valuer.values()
-        assert (UNKNOWN_ROWS in str(found)) == (found.uncertainty.validation is None)
+        assert (UNKNOWN_ROWS in found.explain()) == (found.uncertainty.validation is None)
         return " ".join(one.text for one in warnings(found.notes) if one.code in of_resamples)
 
     some, more = dupre.Score(0.5, [0.4, 0.6] * 10), dupre.Score(0.7, [0.6, 0.8] * 10)
@@ -429,5 +429,5 @@ def test_rows_worth_less_than_their_number_are_noted_and_then_nothing_is_sure(ma
 def test_fewer_than_ten_rows_do_not_say_how_many_it_takes():
     for count, told in ((9, False), (60, True)):
         found = value(OWNERS, utility_on(slice(300, 300 + count)), budget=31)
-        assert "nly more validation rows can" in str(found)
-        assert ("would halve the widest" in str(found)) == told
+        assert "nly more validation rows can" in found.explain()
+        assert ("would halve the widest" in found.explain()) == told

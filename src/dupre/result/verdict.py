@@ -93,10 +93,11 @@ def undecided_part(v: Values) -> float:
     """
     if not are_shareable(without_rounding(v)[None], "zero")[0]:
         return 1.0
-    draws = draw_values(v, DRAWS)
+    size = np.abs(v.mean).max()  # a part of a sum below 1e-308 has no inverse
+    draws, mean = draw_values(v, DRAWS) / size, v.mean[None] / size
     shareable = are_shareable(draws, "zero")
     moved = np.ones(len(draws))
-    paid = share(v.mean[None], 1.0, "zero", 0.0)
+    paid = share(mean, 1.0, "zero", 0.0)
     moved[shareable] = np.abs(share(draws[shareable], 1.0, "zero", 0.0) - paid).sum(axis=1) / 2
     return float(np.clip(moved.mean(), 0.0, 1.0))
 
