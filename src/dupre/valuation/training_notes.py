@@ -18,6 +18,7 @@ from dupre.result.valuation import Valuation
 from dupre.store.origin import Origin, provenance
 from dupre.training.evaluation import Evaluation
 from dupre.utility.describe import Traits
+from dupre.valuation.deals import deal_notes
 from dupre.valuation.failures import group_warnings
 from dupre.valuation.infer import training_noise
 from dupre.valuation.second_trainings import reproducibility_notes
@@ -51,6 +52,7 @@ def complete(
         *mixed_resamples(used),
         *validation_notes(traits.validation),
         *reproducibility_notes(traits, noise),
+        *deal_notes(traits, valuation.uncertainty.deal, valuer.dealt),
     )
     if not traits.uses_validation:
         none = np.zeros_like(valuation.uncertainty.total)
