@@ -44,6 +44,8 @@ __all__ = [
     "DupreError",
     "EngineError",
     "EvaluationError",
+    "Folds",
+    "Holdout",
     "InformationGain",
     "InputError",
     "Interrupted",

@@ -182,9 +182,13 @@ class Owners:
         and number of owners, or on the order in which rows were given. They may be changed in
         place: some models do.
         """
-        chosen = self._by_digest[coalition[self.owner[self._by_digest]]]
-        chosen = chosen if part is None else chosen[part[chosen]]
+        chosen = self.rows_of(coalition, part)
         return gather(self.X, chosen), self.y[chosen]
+
+    def rows_of(self, coalition: Members, part: Bools | None = None) -> Ints:
+        """The positions of these rows, in the same order."""
+        chosen = self._by_digest[coalition[self.owner[self._by_digest]]]
+        return np.asarray(chosen if part is None else chosen[part[chosen]])
 
     @cached_property
     def row_contents(self) -> Digests:

@@ -90,7 +90,8 @@ class Values(records.ReadOnlyArrays):
 
         They do so for these validation rows, and for these seeds if trainings involve chance.
         """
-        return self.complete and not self.uncertainty.noise.any()
+        chance = self.uncertainty.noise, self.uncertainty.deal
+        return self.complete and not any(part is not None and part.any() for part in chance)
 
     @property
     def complete(self) -> bool:

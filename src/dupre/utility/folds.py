@@ -114,13 +114,19 @@ def can_deal_again(validation: Any) -> bool:
     )
 
 
-def what_decides(split: Any) -> Any:
+def what_decides(split: Any, rows: int) -> Any:
     """What a split depends on besides the rows and the seed, for a fingerprint."""
     if isinstance(split, Holdout):
         return ["held out", split.part, split.equal_owners]
     if not isinstance(split, Folds):
         return split
-    return ["folds", split.k, split.by, split.in_time, split.equal_owners]
+    return ["folds", split.k or default_folds(rows), split.by, split.in_time, split.equal_owners]
+
+
+def labels_of(split: Any, owners: Owners) -> NDArray[Any] | None:
+    """The label of each row, (N,), if folds are made by labels."""
+    by = isinstance(split, Folds) and split.by is not None
+    return _labels(split.by, owners) if by else None
 
 
 def default_folds(rows: int) -> int:
@@ -149,7 +155,7 @@ def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
     elif split.in_time is not None:
         tests, train = _in_time(_labels(split.in_time, owners), first, split, owners)
     else:
-        k = _count_folds(split, len(first))
+        k = _count_folds(split, len(owners.y), len(first))
         if split.by is None:
             fold = np.floor(_uniform(owners, seed, number) * k).astype(np.int64)
         else:
@@ -207,12 +213,12 @@ def _uniform(owners: Owners, seed: int, number: int) -> Floats:
     return np.asarray((z >> np.uint64(11)) * 2.0**-53)
 
 
-def _count_folds(split: Folds, rows: int) -> int:
+def _count_folds(split: Folds, rows: int, different: int) -> int:
     k = default_folds(rows) if split.k is None else split.k
-    if k > rows:
+    if k > different:
         raise InputError(
-            f"{k} folds of {rows:,} different rows: expected at least one row in each; state fewer "
-            "folds, or ",
+            f"{k} folds of {different:,} different rows: expected at least one row in each; state "
+            "fewer folds, or ",
             Remedy.VALIDATION,
         )
     return k

@@ -27,7 +27,7 @@ from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 from dupre.metrics import DEFAULT, Metric, Scorer, check_metric, check_trial
 from dupre.utility.estimator import check_estimator, fit, other_libraries, uses_seed
-from dupre.utility.folds import Deal, can_deal_again, deal, is_split, what_decides
+from dupre.utility.folds import Deal, can_deal_again, deal, is_split, labels_of, what_decides
 from dupre.utility.resampling import (
     Predictions,
     Scored,
@@ -165,9 +165,10 @@ class ModelUtility:
     @property
     def fingerprint(self) -> dict[str, Any]:
         """All that a utility depends on besides the members' rows."""
-        folds = {"folds": what_decides(self.validation)} if is_split(self.validation) else {}
+        split = is_split(self.validation)
+        folds = what_decides(self.validation, len(self.owners.y)) if split else None
         return {
-            **folds,
+            **({"folds": folds} if split else {}),
             "model": self.estimator,
             "metric": self.metric if self.metric.is_own else self.metric.name,
             "validation data": (self.X_val, self.y_val),
@@ -261,7 +262,10 @@ class ModelUtility:
         def again() -> Any:
             return with_levels_of_both(self.owners.data_of(row, part)[0], X_val)[0]
 
-        return fit(self.estimator, X, y, again=again, seed=seed, classes=labelled), X_val
+        how: dict[str, Any] = {"again": again, "seed": seed, "classes": labelled}
+        if (labels := labels_of(self.validation, self.owners)) is not None:
+            how["groups"] = labels[self.owners.rows_of(row, part)]
+        return fit(self.estimator, X, y, **how), X_val
 
     def _fold_seed(self, row: Members, repeat: int, fold: int) -> int:
         """The seed of the training for one fold."""

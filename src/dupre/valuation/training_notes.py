@@ -66,6 +66,8 @@ def complete(
         provenance=made_from,
         training_noise=noise,
         validation_rows=traits.validation_rows,
+        validating={} if traits.validation is None else traits.validation.shares,
+        folds=traits.folds,
     )
     return with_notes(valuation, further)
 
@@ -88,5 +90,7 @@ def warn_of_failed_predictor(valuation: Valuation) -> None:
 
 def _training_noise(traits: Traits, found: TrainingNoise) -> TrainingNoise:
     """What repeated trainings say, with what is known of the utility itself."""
+    if traits.deals:  # the effect of seeds is part of what further deals show
+        return replace(found, seeded=False, deterministic=False)
     deterministic = found.deterministic or traits.deterministic is True
     return replace(found, seeded=traits.seeded, deterministic=deterministic)
