@@ -1,5 +1,6 @@
 import numpy as np
 import pandas as pd
+import pytest
 
 import dupre.data.owners
 from commands import SMALL, refuse, run, write_small
