@@ -87,17 +87,30 @@ def _explain_failure(file: Path) -> Iterator[None]:
 class _Lossy(io.FileIO):
     """A descriptor that ignores what can no longer be written."""
 
+    ignored: type[OSError] = OSError
+
     def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
-        except OSError:  # the reader has gone, or the terminal
+        except self.ignored:  # the reader has gone, or the terminal
             return len(data)
 
 
-def open_lossy(descriptor: int) -> TextIO:
-    """A text stream to a descriptor whose reader may go away."""
-    raw = io.BufferedWriter(_Lossy(descriptor, "w", closefd=False))
-    encoding = getattr(sys.__stderr__, "encoding", None)
+class _Unread(_Lossy):
+    """A descriptor that ignores that its reader has gone; a full disk stays an error."""
+
+    ignored = BrokenPipeError
+
+
+def open_lossy(descriptor: int, *, answers: bool = False) -> TextIO:
+    """A text stream to a descriptor whose reader may go away.
+
+    If it is for answers, nothing but that is ignored: one that cannot be written is an error.
+    """
+    kind = _Unread if answers else _Lossy
+    raw = io.BufferedWriter(kind(descriptor, "w", closefd=False))
+    stream = sys.__stdout__ if answers else sys.__stderr__
+    encoding = getattr(stream, "encoding", None)
     return io.TextIOWrapper(raw, encoding, errors="backslashreplace", line_buffering=True)
 
 

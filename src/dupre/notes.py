@@ -54,25 +54,25 @@ class Code(StrEnum):
         member.severity = severity
         return member
 
-    # Values that nobody should be paid by.
+    # Values that nobody should be paid by: first what no further training repairs.
     UNFINISHED = "unfinished", STOP
     """A run is not finished; these are the values so far."""
-    FIRST_GUESS = "first_guess", STOP
-    """Some of the most important coalitions are not evaluated."""
-    WORSE_THAN_NOTHING = "worse_than_nothing", STOP
-    """All data together score worse than none."""
-    NO_GAIN = "no_gain", STOP
-    """All data together score the same as none."""
-    GAIN_UNSURE = "gain_unsure", STOP
-    """That all data together are worth more than none is not sure enough."""
-    NONE_ABOVE_FLOOR = "none_above_floor", STOP
-    """No coalition scores above the floor."""
-    OUTSIDE_BOUNDS = "outside_bounds", STOP
-    """Utilities lie outside the bounds stated for them."""
     SEEN_ROWS = "seen_rows", STOP
     """Validation rows are also among the rows to train on."""
     ONE_CLASS = "one_class", STOP
     """All validation rows are of one class."""
+    OUTSIDE_BOUNDS = "outside_bounds", STOP
+    """Utilities lie outside the bounds stated for them."""
+    WORSE_THAN_NOTHING = "worse_than_nothing", STOP
+    """All data together score worse than none."""
+    NO_GAIN = "no_gain", STOP
+    """All data together score the same as none."""
+    NONE_ABOVE_FLOOR = "none_above_floor", STOP
+    """No coalition scores above the floor."""
+    FIRST_GUESS = "first_guess", STOP
+    """Some of the most important coalitions are not evaluated."""
+    GAIN_UNSURE = "gain_unsure", STOP
+    """That all data together are worth more than none is not sure enough."""
     AMOUNT_UNDECIDED = "amount_undecided", STOP
     """By other possible values most of an amount would go to others."""
 
@@ -250,7 +250,7 @@ LONGEST_SHORT = 20
 
 SHORT: Mapping[Code, str] = {
     Code.UNFINISHED: "The run is not finished.",
-    Code.FIRST_GUESS: "Too few trainings: {left} of the {first} most important are missing.",
+    Code.FIRST_GUESS: "Important trainings are missing: {left} of {first}.",
     Code.WORSE_THAN_NOTHING: "All data together score worse ({all:.4g}) than none ({none:.4g}).",
     Code.NO_GAIN: "No gain: all data together score {all:.4g}, the same as none.",
     Code.GAIN_UNSURE: "A gain has a probability of {probability:%}; {needed:%} is needed.",

@@ -130,7 +130,7 @@ def test_a_run_done_elsewhere_may_move_and_notices_changed_rows(recorded, place)
     assert "is of 3 trainings, of which 1 are valid now" in refuse(*last)
     told = run(*last, "--accept-rows").stdout
     assert "Not used: 2 stored evaluations, repeats included, of rows changed since then." in told
-    assert "Accepted: without 2 coalitions of the result before" in told
+    assert "you accepted to go on without 2 coalitions of the result before" in told
     assert "dupre init good.csv" in page("ask")
     assert "dupre record ask more.csv --data moved.csv" in page("ask")
 

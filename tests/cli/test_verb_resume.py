@@ -174,7 +174,7 @@ def test_changed_rows_do_not_replace_a_good_result_unasked():
     assert "stored evaluations, repeats included, of rows changed since then" in done.stdout
     for told in (done, run("resume", "run", "--budget", "+1")):
         assert (
-            "Beware: Accepted: without 3 coalitions of the result before, whose rows" in told.stdout
+            "Beware: you accepted to go on without 3 coalitions of the result before, whose rows" in told.stdout
         )
 
 
@@ -229,7 +229,7 @@ def test_a_model_that_changed_is_refused_anywhere_unless_it_is_accepted_for_good
     (place / "elsewhere").mkdir()
     from_there = run("resume", place / "run", "--budget", "+1", cwd="elsewhere")
     for told in (kept.stdout, from_there.stdout, page("run")):
-        assert re.search(r"Accepted: \d+ trainings are kept although", told)
+        assert re.search(r"you accepted that \d+ trainings are kept although", told)
 
 
 def test_a_cluster_that_did_not_answer_is_not_remembered(place, monkeypatch):

@@ -485,7 +485,7 @@ def test_what_is_accepted_is_said_for_good_and_validation_rows_cannot_be_accepte
     accepted = run(path, closure(None, 2), budget=6, store=Stored(path, accept_model=True))
     assert (accepted.facts.found, accepted.facts.evaluated, accepted.facts.checked) == (5, 6, 2)
     (told,) = select(accepted.notes, [Code.ACCEPTED_MODEL])
-    assert told.text.startswith("Accepted: 5 trainings are kept although {")
+    assert told.text.startswith("you accepted that 5 trainings are kept although {")
     later = run(path, closure(None, 2), budget=7)  # the one trained since is checked
     assert select(later.notes, [Code.ACCEPTED_MODEL]) == [told]
     other = path.with_name("other.sqlite")

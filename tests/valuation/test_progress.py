@@ -15,7 +15,7 @@ import pytest
 import dupre
 from dupre import InputError
 from dupre.valuation import progress
-from dupre.valuation.progress import Clock, Lines, Progress, WithEstimate, display
+from dupre.valuation.progress import Clock, Lines, Progress, display
 from owners_and_games import make_owners, smooth
 
 DEADLINE = 120.0
@@ -109,7 +109,7 @@ def test_nobody_has_to_read_how_far_it_is(monkeypatch):
     unread = SimpleNamespace(write=Mock(side_effect=BrokenPipeError), flush=lambda: None)
     for stream in (closed, unread):
         monkeypatch.setattr(sys, "stderr", stream)
-        show(WithEstimate(Lines()))
+        show(Lines())
 
 
 def test_ways_of_showing(capsys, monkeypatch):
@@ -181,29 +181,7 @@ def test_a_bar_shows_how_far_it_is_and_gives_the_terminal_back_with_its_cursor()
         assert until.rfind("\x1b[?25h") >= until.rfind("\x1b[?25l")
 
 
-def stderr_after(screen, capsys, counts, remaining=60.0, own=None, each=2.0):
-    for count in counts:
-        seconds = each * count + (own or 0.0)
-        screen.show(Progress(count, 20, 0, seconds, remaining, None, own))
-    return capsys.readouterr().err
-
-
-def test_the_time_is_estimated_once_and_without_trainings_it_is_dupres_own(capsys, monkeypatch):
-    shown = []
-    screen = WithEstimate(display(shown.append))
-    assert stderr_after(screen, capsys, [0, 1, 2, 3]) == ""  # dupre's own time is not known yet
-    printed = stderr_after(screen, capsys, [4], own=3.0)
-    rest = "about 1:00 for the rest with dupre's own time"
-    assert printed == f"The first 4 trainings took 2 s each, {rest}.\n"
-    assert stderr_after(screen, capsys, [5, 20], own=4.0) == ""
-    assert [progress.evaluated for progress in shown] == [0, 1, 2, 3, 4, 5, 20]
-    screen.close()
-    slow = WithEstimate(display(shown.append))
-    printed = stderr_after(slow, capsys, [0, 1, 2, 3], each=60.0)
-    assert printed == "The first 3 trainings took 60 s each, about 1:00 for the rest.\n"
-    screen = WithEstimate(display(shown.append))  # those found in the store tell nothing of it
-    assert stderr_after(screen, capsys, [10, 11, 12]) == ""
-    assert "trainings took" in stderr_after(screen, capsys, [13], remaining=None)
+def test_a_clock_tells_trainings_from_dupres_own_time(monkeypatch):
     now = iter([0.0, 2.0, 5.0, 8.0, 8.0, 8.0, 8.0, 8.0])
     monkeypatch.setattr(time, "monotonic", lambda: next(now))
     clock = Clock()  # at 0, trainings from 2 to 5, then chosen until 8

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from dupre.cli.compare import compare
 from dupre.cli.demo import demo
+from dupre.cli.exit_codes import ExitCode
 from dupre.cli.init import init
 from dupre.cli.output import command_message, say
 from dupre.cli.pay import pay
@@ -108,7 +109,9 @@ def run_command() -> None:
     open_closed_streams()
     if sys.stderr is sys.__stderr__:
         sys.stderr = open_lossy(2)
-    sys.stdout = sys.stdout or open_lossy(1)
+    # `dupre show | head` is no error: files are written before anything is printed.
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = open_lossy(1, answers=True)
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         app([argument for argument in sys.argv[1:] if argument != "--debug"], prog_name="dupre")
@@ -119,4 +122,4 @@ def run_command() -> None:
             say(f"Error: {command_message(error)}")
         else:
             say(f"Error: {type(error).__name__}: {error}\nAdd --debug to see where it comes from.")
-        sys.exit(2)
+        sys.exit(ExitCode.WRONG)

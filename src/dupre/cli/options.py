@@ -12,8 +12,11 @@ from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from msgspec.structs import asdict, replace
 
-from dupre.spec import SECTIONS, Spec, spec_of
+from dupre.errors import InputError
+from dupre.spec import SECTIONS, History, Payment, Spec, Utility, spec_of
+from dupre.wording import join_list
 
 Verb = Callable[..., None]
 
@@ -164,9 +167,33 @@ def in_place_of(
     return decorate
 
 
-def as_spec(data: str, stated: Mapping[str, Any], **more: Any) -> Spec:
+def as_spec(data: str | None, stated: Mapping[str, Any], **more: Any) -> Spec:
     """The spec of what a verb states: paths become absolute, and names that repeat count once."""
-    settings = {**stated, **more, "path": absolute(data)}
+    settings = _settings(data, stated) | more
+    needed = {"DATA": "path", "--owner": "owner", "--target": "target"}
+    if missing := [flag for flag, name in needed.items() if settings[name] is None]:
+        raise InputError(f"state {join_list(missing)}, or settings of before by --config FILE")
+    return spec_of(**settings)
+
+
+def change_spec(spec: Spec, data: str | None, stated: Mapping[str, Any]) -> Spec:
+    """The spec of a file of settings, with what is stated in place of its own."""
+    settings = _settings(data, stated)
+    tables = asdict(spec.utility)
+    if any(settings[name] is not None for name in VALIDATION):  # one way excludes the others
+        tables |= dict.fromkeys(VALIDATION)
+    # What was done and paid in that run belongs to it.
+    fresh = replace(spec, utility=Utility(**tables), payment=Payment(), history=History())
+    return fresh.change(**settings)
+
+
+VALIDATION = ("validation", "folds", "folds_by", "folds_in_time", "holdout")
+"""Settings that say which rows models are scored on."""
+
+
+def _settings(data: str | None, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by their names; None for what is not stated."""
+    settings = {**stated, "path": absolute(data) if data else None}
     settings["semivalues"] = tuple(dict.fromkeys(stated["semivalues"] or ())) or None
     if settings.get("validation"):
         settings["validation"] = absolute(settings["validation"])
@@ -174,7 +201,7 @@ def as_spec(data: str, stated: Mapping[str, Any], **more: Any) -> Spec:
         place, colon, thing = (settings.get(name) or "").rpartition(":")
         if colon and place.endswith(".py"):
             settings[name] = f"{absolute(place)}:{thing}"
-    return spec_of(**settings)
+    return settings
 
 
 def absolute(path: str) -> str:
@@ -244,6 +271,14 @@ MORE_SEMIVALUE = _option(
 MOVED = _option("DATA", "Where the data are now, if they moved.", "--data")
 MOVED_VALIDATION = _option("FILE", "Where the validation rows are now.", "--validation")
 JSON = _flag("Print JSON instead of a table.", "--json")
+VERBOSE = _flag("Print everything there is to know of the values.", "--verbose")
+QUIET = _flag("Print the answer and errors, nothing else.", "--quiet")
+STRICT = _flag("End with code 3 if anything is to beware of.", "--strict")
+CONFIG = _option(
+    "FILE",
+    "Settings, as the config.toml of a run has them; what is stated besides counts instead.",
+    "--config",
+)
 TRUST = _flag("Do what the directory names although it was not made here.", "--trust")
 ACCEPT_ROWS = _flag(
     "Go on without the trainings of rows that have changed; every later result says so.",

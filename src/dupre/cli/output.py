@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from dupre.cli import options as o
+from dupre.cli.exit_codes import ExitCode
 from dupre.cli.options import absolute
 from dupre.errors import Remedy
+from dupre.notes import warnings
 from dupre.wording import LONGEST_LINE, cut, escape_controls, json_text
 
 if TYPE_CHECKING:
@@ -72,20 +77,57 @@ def remember_spec(spec: Spec) -> None:
         )
 
 
-def print_values(valuations: list[Valuation], *, json: bool) -> None:
-    """Print the tables of a result, or all of it as JSON."""
-    if json:
-        from dupre.result.json import dumps
+@dataclass(frozen=True)
+class Printing:
+    """How a verb prints values, and when they are a reason to end with another code.
 
-        print(dumps(valuations))
-    else:
-        print("\n\n".join(map(str, valuations)))
+    Attributes:
+        json: whether to print JSON.
+        verbose: whether to print everything there is to know.
+        quiet: whether to print nothing but the answer, and errors.
+        strict: whether a note that warns makes the command end with `ExitCode.WARNED`.
+    """
+
+    json: Annotated[bool, o.JSON] = False
+    verbose: Annotated[bool, o.VERBOSE] = False
+    quiet: Annotated[bool, o.QUIET] = False
+    strict: Annotated[bool, o.STRICT] = False
+
+    def print(self, valuations: Sequence[Valuation], directory: RunDirectory) -> None:
+        """Print the answer: the first screen, all of it, or JSON."""
+        if self.json:
+            from dupre.result.json import dumps
+
+            print(dumps(valuations))
+        elif self.verbose:
+            print("\n\n".join(v.explain() for v in valuations))
+        else:
+            from dupre.result.as_text import format_valuation
+
+            details, go_on = directory.command("show", "--verbose"), directory.way_on(valuations[0])
+            texts = [format_valuation(v, details=details, go_on=go_on) for v in valuations]
+            print("\n\n".join(texts))
+
+    def end(self, valuations: Sequence[Valuation]) -> None:
+        """End with another code if it is asked for and something warns; files are written."""
+        if self.strict and any(warnings(v.notes) for v in valuations):
+            raise typer.Exit(ExitCode.WARNED)
+
+
+def prints_values(verb: Callable[..., None]) -> Callable[..., None]:
+    """A verb that prints values, whose parameter `printing` comes of --json and the like."""
+
+    @wraps(verb)
+    def quiet_or_not(printing: Printing, **given: Any) -> None:
+        with without_stderr() if printing.quiet else nullcontext():
+            verb(printing=printing, **given)
+
+    options = signature(Printing, eval_str=True).parameters
+    return o.in_place_of("printing", options, Printing)(quiet_or_not)
 
 
 def say_kept(kept: Path | None) -> None:
-    """Say where the result and the payments are that others took the place of."""
-    if kept is not None and (kept / "result.json").is_file():
-        say(f"Result before: {kept}")
+    """Say that payments have changed, and where those are that others took the place of."""
     if kept is not None and (kept / "payments.csv").is_file():
         paid = (kept.parent.parent / "payments.csv").is_file()
         now = "payments.csv and the page have the new ones" if paid else "the page says why"
@@ -134,6 +176,20 @@ def redirect_stdout_to_stderr() -> Iterator[None]:
             yield
     finally:
         os.dup2(kept, 1)
+        os.close(kept)
+
+
+@contextmanager
+def without_stderr() -> Iterator[None]:
+    """Print nothing to stderr, in this or another process; errors are printed afterwards."""
+    sys.stderr.flush()
+    kept, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    try:
+        with open(null, "w") as nowhere, redirect_stderr(nowhere):
+            yield
+    finally:
+        os.dup2(kept, 2)
         os.close(kept)
 
 

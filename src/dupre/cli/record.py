@@ -7,20 +7,21 @@ from typing import Annotated, Any
 
 from dupre.cli import options as o
 from dupre.cli import output
-from dupre.cli.output import Place, about_a_run
+from dupre.cli.output import Place, Printing, about_a_run, prints_values
 from dupre.cli.signals import interrupt_on_signals
 from dupre.spec import Files
 
 
 @about_a_run
+@prints_values
 @o.states("delimiter decimal")
 def record(
     place: Place,
+    printing: Printing,
     results: Annotated[Path, o.RESULTS],
     stated: dict[str, Any],
     replace: Annotated[bool, o.REPLACE] = False,
     accept_rows: Annotated[bool, o.ACCEPT_ROWS] = False,
-    json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Record trainings done elsewhere, and print the values."""
     from dupre.runs import external
@@ -37,5 +38,6 @@ def record(
         valuations = stored_values(run, directory.store)
         output.write_spec(directory, run.spec)
         kept = directory.write_results(valuations)
-    output.print_values(valuations, json=json)
+    printing.print(valuations, directory)
     output.say_kept(kept)
+    printing.end(valuations)

@@ -7,14 +7,16 @@ from typing import Annotated, Any
 
 from dupre.cli import options as o
 from dupre.cli import value
-from dupre.cli.output import Place, about_a_run
+from dupre.cli.output import Place, Printing, about_a_run, prints_values
 from dupre.errors import InputError
 
 
 @about_a_run
+@prints_values
 @o.states("until time jobs dask skip_failures timeout")
 def resume(
     place: Place,
+    printing: Printing,
     stated: dict[str, Any],
     budget: Annotated[str | None, o.MORE_BUDGET] = None,
     semivalue: Annotated[list[str] | None, o.MORE_SEMIVALUE] = None,
@@ -22,7 +24,6 @@ def resume(
     accept_rows: Annotated[bool, o.ACCEPT_ROWS] = False,
     accept_model: Annotated[bool, o.ACCEPT_MODEL] = False,
     spot_check: Annotated[bool, o.SPOT_CHECK] = True,
-    json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Go on after an interruption, or with more trainings.
 
@@ -46,4 +47,4 @@ def resume(
     limits = (more, stated["until"], stated["time"])
     spec = run.spec if limits == (None, None, None) else run.spec.without_limits()
     run = run.with_spec(spec.change(budget=more, **stated))
-    value.train(directory, run, json=json, accept=accept_rows)
+    value.train(directory, run, printing, accept=accept_rows)

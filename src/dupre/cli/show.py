@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from dupre.cli import options as o
-from dupre.cli.output import Place, about_a_run, print_values
+from dupre.cli.output import Place, Printing, about_a_run, prints_values
 from dupre.notes import Code, note
 
 if TYPE_CHECKING:
@@ -15,17 +15,21 @@ UNFINISHED = note(Code.UNFINISHED, "the run is not finished; these are the value
 
 
 @about_a_run
+@prints_values
 def show(
     place: Place,
+    printing: Printing,
     semivalue: Annotated[list[str] | None, o.MORE_SEMIVALUE] = None,
-    json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Print the values of a run again, or those so far if it is not finished.
 
     With --semivalue, the values by that name alone, from the trainings there are.
     """
+    from dupre.runs.directory import RunDirectory
+
     valuations, _ = results_so_far(place, semivalue)
-    print_values(valuations, json=json)
+    printing.print(valuations, RunDirectory(place.run))
+    printing.end(valuations)
 
 
 def results_so_far(

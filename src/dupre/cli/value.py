@@ -15,36 +15,46 @@ if TYPE_CHECKING:
     from dupre.runs.run import Run
 
 
+@output.prints_values
 @o.states(
     "owner target validation folds folds_by folds_in_time holdout equal_owners model "
     "metric empty floor bounds semivalues samples kernel "
     "prior_mean strategy budget until time jobs dask repeats skip_failures timeout task delimiter "
     "drop decimal encoding sheet skip_empty seed",
-    required="owner target",
 )
 def value(
-    data: Annotated[str, o.DATA],
+    printing: output.Printing,
     stated: dict[str, Any],
+    data: Annotated[str | None, o.DATA] = None,
+    config: Annotated[Path | None, o.CONFIG] = None,
     run: Annotated[Path | None, o.RUN] = None,
     spot_check: Annotated[bool, o.SPOT_CHECK] = True,
-    json: Annotated[bool, o.JSON] = False,
 ) -> None:
-    """Train a few models and say what each owner's data is worth."""
+    """Train a few models and say what each owner's data is worth.
+
+    State DATA, --owner and --target, or a file of settings by --config.
+    """
+    from dupre.runs.directory import read_spec
     from dupre.runs.prepare import prepare_new
 
-    directory = output.directory_for(run, data)
-    prepared = prepare_new(directory.with_history(o.as_spec(data, stated)))
-    train(directory, replace(prepared, spot_check=spot_check), json=json)
+    if config is None:
+        spec = o.as_spec(data, stated)
+    else:
+        spec = o.change_spec(read_spec(config), data, stated)
+    directory = output.directory_for(run, data or spec.data.path)
+    prepared = prepare_new(directory.with_history(spec))
+    train(directory, replace(prepared, spot_check=spot_check), printing)
 
 
-def train(directory: RunDirectory, run: Run, *, json: bool, accept: bool = False) -> None:
+def train(
+    directory: RunDirectory, run: Run, printing: output.Printing, *, accept: bool = False
+) -> None:
     """Print the plan, train, write the results, print them; also for `dupre resume`."""
-    from dupre.result.uncertainty import trainings_help
     from dupre.runs import values
     from dupre.runs.plan import plan
     from dupre.runs.resume import accept_loss
     from dupre.training.dask import connect
-    from dupre.valuation.progress import WithEstimate, display
+    from dupre.valuation.progress import display
 
     run = run.after(output.command_line())
     # The lock makes the directory: a cluster that does not answer leaves none.
@@ -54,13 +64,12 @@ def train(directory: RunDirectory, run: Run, *, json: bool, accept: bool = False
         output.write_spec(directory, run.spec)
         output.say(plan(run, str(directory), known, directory.earlier_owners))
         with output.redirect_stdout_to_stderr():
-            valuations = values.train(run, directory.store, WithEstimate(display(True)), client)
+            valuations = values.train(run, directory.store, display(True), client)
         kept = directory.write_results(valuations)
     # After the lock: a reader that is slow, or gone, keeps nobody waiting.
-    output.print_values(valuations, json=json)
+    printing.print(valuations, directory)
     output.say_kept(kept)
-    if checks := valuations[0].facts.checked:
+    if (checks := valuations[0].facts.checked) and printing.verbose:
         output.say(f"Trained again so far, to check what is stored: {checks:,}")
-    output.say(f"Report: {directory.report}")
-    if any(map(trainings_help, valuations)):
-        output.say(f"Go on with: {directory.command('resume', '--budget', f'+{run.owners.n}')}")
+    output.say(f"Page: {directory.report}")
+    printing.end(valuations)

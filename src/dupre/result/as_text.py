@@ -136,10 +136,11 @@ def what_next(v: Values, go_on: str = "") -> str:
         return train
     if not v.std.any():
         return "nothing is left to train." if v.complete else "nothing."
-    if trainings_help(v) and shares["not_evaluated"] >= max(shares["rows"], shares["noise"]):
+    chance = shares["noise"] + shares["deal"]
+    if trainings_help(v) and shares["not_evaluated"] >= max(shares["rows"], chance):
         return _drawn_too_few(v) or train
-    if shares["noise"] > shares["rows"]:
-        return "repeat the trainings: most of the uncertainty is their noise."
+    if chance > shares["rows"]:
+        return "repeat the trainings: chance in them is most of the uncertainty."
     needed = rows_to_halve(v)
     enough = f" (about {needed:,} would halve the intervals)" if needed else ""
     also = f"; or {train}" if trainings_help(v) else "."

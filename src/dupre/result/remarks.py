@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from dupre.game.coalitions import format_members
-from dupre.notes import Code, Note, note, worst_first
+from dupre.notes import Code, Note, has, note, worst_first
 from dupre.predictor.calibration import Diagnostics
 from dupre.result.records import Duplicates, Facts, Subsidy
 from dupre.result.uncertainty import exactness_condition, uncertainty_notes
@@ -60,7 +60,7 @@ def _derive(v: Values) -> list[Note]:
         *_sum(v),
         *_utilities(v.facts),
         *verdict_notes(v),
-        *_trainings(v.facts),
+        *_trainings(v.facts, accepted=has(v.notes, Code.ACCEPTED_ROWS)),
     ]
 
 
@@ -101,8 +101,9 @@ def _learned(v: Values, d: Diagnostics) -> list[Note]:
             "but not in predictions, and widen the intervals."
         )
         found.append(note(Code.OUTLIERS, text, outliers=d.strays, evaluated=v.facts.evaluated))
-    # A constant has an R² of zero by definition; left-out utilities can do worse.
-    if d.r2 <= 0:
+    # A constant has an R² of zero by definition; left-out utilities can do worse. What is printed
+    # as 0.00 is no better.
+    if d.r2 < 0.005:
         text = "the predictor is no better than a constant; evaluate more."
         found.append(note(Code.NO_BETTER_THAN_CONSTANT, text, r2=d.r2))
     return found
@@ -260,8 +261,8 @@ def _utilities(f: Facts) -> list[Note]:
     return found
 
 
-def _trainings(f: Facts) -> list[Note]:
-    """What went wrong with trainings."""
+def _trainings(f: Facts, *, accepted: bool) -> list[Note]:
+    """What went wrong with trainings; `accepted`: that a note says already which are not used."""
     found = []
     if f.failures:
         members, reason = next(iter(f.failures.items()))
@@ -272,7 +273,7 @@ def _trainings(f: Facts) -> list[Note]:
         # All of them are in `failures`; of many owners the list is long.
         counts = {"failed": len(f.failures), "evaluated": f.evaluated}
         found.append(note(Code.FAILED_TRAININGS, text, **counts, first=list(members)))
-    if f.stale:
+    if f.stale and not accepted:
         told = f"{count_things(f.stale, 'stored evaluation')}, repeats included"
         text = f"Not used: {told}, of rows changed since then."
         found.append(note(Code.STALE, text, stale=f.stale))

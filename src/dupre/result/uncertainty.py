@@ -28,7 +28,6 @@ UNMOVED = "the same for all utilities that the predictions allow"
 DOMINANT = 0.9
 """Share of the variance from which on nothing but more validation rows helps."""
 
-
 NEGLIGIBLE = 0.1
 """Part of the standard deviation of a value below which a source of it does not matter."""
 
@@ -37,7 +36,8 @@ def trainings_help(v: Values) -> bool:
     """Whether further trainings can still change the value of some owner by much."""
     # The owner that gains most, not all together: one may be well known by rows of others.
     total, rows = v.uncertainty.std(), np.nan_to_num(v.uncertainty.std("validation"))
-    rest = roots(total**2 - rows**2 - v.uncertainty.std("noise") ** 2)
+    known = rows**2 + v.uncertainty.std("noise") ** 2 + v.uncertainty.std("deal") ** 2
+    rest = roots(total**2 - known)
     return not v.complete and bool(np.any((rest >= NEGLIGIBLE * total) & (rest > 0)))
 
 

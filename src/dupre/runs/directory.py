@@ -71,6 +71,12 @@ class RunDirectory:
         """A command about this directory, quoted for a shell."""
         return shlex.join(["dupre", verb, str(self), *options])
 
+    def way_on(self, v: Valuation) -> str:
+        """The command that trains more, in quotes; for trainings done elsewhere what to train."""
+        if self.spec().is_external:
+            return f"`{self.command('suggest')}`"
+        return f"`{self.command('resume', '--budget', f'+{len(v.owners)}')}`"
+
     def check_store(self) -> None:
         """Raise InputError if there is a result, but its trainings are gone."""
         if not self.store.is_file() and self.result.is_file():
@@ -112,11 +118,7 @@ class RunDirectory:
                 f"{what} {str(self)!r}; expected the run directory that `dupre value` or "
                 "`dupre init` made"
             )
-        try:
-            text = self.config.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as cause:
-            raise InputError(f"{str(self.config)!r} cannot be read: {cause}") from cause
-        return loads(text, str(self.config))
+        return read_spec(self.config)
 
     def results(self) -> list[Valuation]:
         """The valuations of the last result; InputError if there is none, or it is damaged."""
@@ -263,6 +265,15 @@ class RunDirectory:
                     "or stop it"
                 )
             yield
+
+
+def read_spec(config: Path) -> Spec:
+    """The settings in a file, as a run writes them; InputError if it cannot be read."""
+    try:
+        text = config.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as cause:
+        raise InputError(f"{str(config)!r} cannot be read: {cause}") from cause
+    return loads(text, str(config))
 
 
 def _last_finished(evaluations: pd.DataFrame) -> str:

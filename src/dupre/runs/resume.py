@@ -100,7 +100,9 @@ def accept_loss(directory: RunDirectory, run: Run, *, accept: bool) -> None:
         )
     lost = f"{count_things(trained - known, 'coalition')} of the result before"
     with run.open(directory.store) as kept:
-        kept.origin.note("rows", f"Accepted: without {lost}, whose rows or whose store changed")
+        kept.origin.note(
+            "rows", f"you accepted to go on without {lost}, whose rows or whose store changed"
+        )
 
 
 def _explain_loss(run: Run, last: Valuation) -> str:

@@ -25,6 +25,9 @@ from dupre.utility.describe import Traits, describe
 from dupre.utility.model import ModelUtility
 from dupre.wording import count_things, json_text
 
+NEARLY_ALL = 0.9
+"""Part of all coalitions from which on the default budget is all of them."""
+
 
 @dataclass(frozen=True)
 class ExternalUtility:
@@ -80,7 +83,11 @@ class Run:
         limits, every = self.spec.limits, 2**self.owners.n - 1
         if limits.budget is not None:
             return int(min(limits.budget, every))
-        return None if self.choices.stop is not None else int(min(PER_OWNER * self.owners.n, every))
+        if self.choices.stop is not None:
+            return None
+        usual = PER_OWNER * self.owners.n
+        # 30 of 31 would leave a predictor and its caveats for the sake of one training.
+        return int(every if usual >= NEARLY_ALL * every else usual)
 
     def with_semivalues(self, names: Sequence[str]) -> Run:
         """The same trainings, valued in these ways."""

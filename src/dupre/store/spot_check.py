@@ -80,7 +80,7 @@ def spot_check(
     made_for = origin.change.text and f"it was made for {origin.change.text}"
     if reasons := [reason for reason in (made_for, difference) if reason]:
         count = len(store.evaluations())
-        text = f"Accepted: {count:,} trainings are kept although {' and '.join(reasons)}"
+        text = f"you accepted that {count:,} trainings are kept although {' and '.join(reasons)}"
         origin.note("model", text)
 
 

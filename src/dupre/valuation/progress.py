@@ -15,13 +15,6 @@ FIRST_LINE = 5.0
 LINE_EVERY = 30.0
 """Seconds until the first line, and between lines, where there is no terminal."""
 
-# The first training imports and loads; from the third on their mean says something.
-FIRST_FEW = 3
-"""Evaluations after which their number times their time is an estimate."""
-
-SLOW = 5.0
-"""Seconds of a training from which on dupre's own time hardly counts in an estimate."""
-
 
 @dataclass(frozen=True)
 class Progress:
@@ -148,36 +141,6 @@ class Callback:
 
     def close(self) -> None:
         """Nothing to do."""
-
-
-class WithEstimate:
-    """Another display that also prints once how long the run will take."""
-
-    def __init__(self, display: Display):
-        self._display = display
-        self._start: int | None = None
-        self._estimated = False
-
-    def show(self, progress: Progress) -> None:
-        """Show it; print the time per evaluation once there are a few new ones."""
-        self._display.show(progress)
-        if self._start is None:
-            self._start = progress.evaluated
-        done = progress.evaluated - self._start
-        each = (progress.seconds - (progress.own or 0.0)) / max(done, 1)
-        enough = progress.own is not None or each >= SLOW or not progress.remaining
-        if done >= FIRST_FEW and enough and not self._estimated:
-            self._estimated = True
-            known = progress.remaining is not None and progress.remaining > 0
-            rest = (
-                f", about {_format_time(progress.remaining or 0.0)} for the rest" if known else ""
-            )
-            own = "" if progress.own is None or not rest else " with dupre's own time"
-            _print_line(f"The first {done} trainings took {each:.2g} s each{rest}{own}.")
-
-    def close(self) -> None:
-        """End the display."""
-        self._display.close()
 
 
 class Lines:
