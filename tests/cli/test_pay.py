@@ -13,7 +13,7 @@ def test_payments_are_printed_kept_and_part_of_every_later_page(data):
     run("value", *WINE, "--budget", "7", "--run", "paid", cwd=data)
     told = json.loads(run("pay", "paid", "--amount", "99.95", "--json", cwd=data).stdout)
     assert sum(round(100 * one["payment"]) for one in told["payments"]) == 9995
-    shown = run("show", "paid", cwd=data).stdout.splitlines()
+    shown = run("show", "paid", "--verbose", cwd=data).stdout.splitlines()
     lines = [f"Beware: {one['text']}" for one in told["notes"]]
     assert lines == [line for line in shown if line.startswith("Beware")] != []
     printed = run("pay", "paid", "--amount", "10", "--currency", "CHF", cwd=data).stdout

@@ -32,7 +32,7 @@ def test_questions_about_trainings_that_are_gone_make_no_empty_store(data):
         message = refuse(asked[0], "gone", *asked[1:], cwd=data)
         assert "the trainings of 'gone' are gone: it has a result, but no store.sqlite" in message
         assert not (data / "gone/store.sqlite").exists()
-    assert "Shapley values of 5 owners" in run("show", "gone", cwd=data).stdout
+    assert "3 of 31 possible coalitions" in run("show", "gone", cwd=data).stdout
 
 
 @pytest.mark.slow

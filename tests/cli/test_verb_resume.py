@@ -37,8 +37,8 @@ def test_other_semivalues_follow_from_the_trainings_there_are(copy):
         assert one["value"] == pytest.approx(other["value"], abs=1e-9)
     done = run("resume", "dupre-wine", "--semivalue", "loo", cwd=copy)
     assert "known already: 14" in done.stderr
-    assert "Result before: dupre-wine/history/1" in done.stderr
-    assert "leave-one-out values of 5 owners; 14 of 31 possible" in done.stdout
+    assert (copy / "dupre-wine/history/1/result.json").is_file()
+    assert "\nleave-one-out: with everybody's data" in done.stdout
     assert run("show", "dupre-wine", cwd=copy).stdout == done.stdout
 
 
@@ -46,7 +46,7 @@ def test_the_same_command_or_resume_goes_on_and_trains_nothing_twice(finished, c
     done = run("resume", "dupre-wine", "--budget", "+4", "--data", "wine.csv", cwd=copy)
     assert "18 of 31 possible; known already: 14" in done.stderr
     assert "11 of them under 2 further deals of the folds" in done.stderr
-    assert done.stdout.startswith("Shapley values of 5 owners; 18 of 31")
+    assert "; 18 of 31 possible coalitions trained." in done.stdout
     before, after = result(finished).evaluations, result(copy).evaluations
     kept = after[after["coalition"].isin(before["coalition"])].reset_index(drop=True)
     pd.testing.assert_frame_equal(kept, before)
@@ -83,7 +83,7 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     assert "`dupre resume run` goes on" in err
     assert "Traceback" not in err
     so_far = "the run is not finished; these are the values so far."
-    assert f"Beware: {so_far}" in run("show", "run", cwd=data).stdout
+    assert f"Beware: {so_far}" in run("show", "run", "--verbose", cwd=data).stdout
     run("report", "run", cwd=data)
     assert so_far in (data / "run/report.html").read_text()
     kept = dupre.read_evaluations(store)
@@ -95,12 +95,13 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     wait_for(lambda: len(stored(store)) >= len(kept) + 3)
     os.killpg(second.pid, signal.SIGKILL)
     second.wait()
-    assert so_far in run("show", "run", cwd=data).stdout
+    told = run("show", "run", cwd=data).stdout
+    assert told.startswith("Not payable: the run is not finished.\n")
 
     (data / "slow").unlink()
     (data / "slower").unlink()
     done = run("resume", "run", cwd=data)
-    assert done.stdout.startswith("Shapley values of 5 owners; 12 of 31")
+    assert "; 12 of 31 possible coalitions trained." in done.stdout
     whole = run(*how[:-1], "whole", cwd=data)
     assert whole.stdout == done.stdout
     everything = dupre.read_evaluations(store)
@@ -114,7 +115,7 @@ def test_limits_asked_for_on_resume_replace_those_before():
     target = good()["y"].mask(np.arange(60) % 4 == 1, "no")  # utilities are more than two numbers
     data = written(good().assign(who=four, y=target))
     run("value", data, *ROLES, "--until", "5", "--run", "run")
-    done = run("resume", "run", "--budget", "5")
+    done = run("resume", "run", "--budget", "5", "--verbose")
     assert "none, 13 are known already; resume with --budget +2 adds 2\n" in done.stderr
     assert "Stopped: 13 evaluations are known, more than the budget of 5.\n" in done.stdout
     plan = run("resume", "run", "--budget", "15").stderr
@@ -122,8 +123,8 @@ def test_limits_asked_for_on_resume_replace_those_before():
     assert "until" not in plan
     done = run("resume", "run", "--until", "ranking")
     assert "as many of 15 as it takes, until the ranking is settled" in done.stderr
-    assert "all 15 possible coalitions evaluated" in done.stdout
-    assert "Go on with" not in done.stderr  # nothing is left
+    assert "all 15 possible coalitions trained" in done.stdout
+    assert "dupre resume" not in done.stdout  # nothing is left
     assert "until the ranking is settled" in run("resume", "run").stderr
 
 
@@ -170,11 +171,12 @@ def test_changed_rows_do_not_replace_a_good_result_unasked():
     message = refuse("resume", "run")
     assert "are valid now: the rows of 'owner 1' are no longer those of then." in message
     assert "add --accept-rows; to keep it, begin a run in another directory" in message
-    done = run("resume", "run", "--accept-rows")
-    assert "stored evaluations, repeats included, of rows changed since then" in done.stdout
-    for told in (done, run("resume", "run", "--budget", "+1")):
+    done = run("resume", "run", "--accept-rows", "--verbose")
+    assert "Not used" not in done.stdout  # which is said once, in this way:
+    for told in (done, run("resume", "run", "--budget", "+1", "--verbose")):
         assert (
-            "Beware: you accepted to go on without 3 coalitions of the result before, whose rows" in told.stdout
+            "Beware: you accepted to go on without 3 coalitions of the result before, whose rows"
+            in told.stdout
         )
 
 
@@ -194,11 +196,11 @@ def test_failures_that_were_skipped_can_be_tried_again(place):
     write_model(place / "moody_model.py", lazy)
     (place / "bad day").touch()
     done = value("--model", "moody_model:Own", "--skip-failures", budget=7)
-    assert "; 7 of 7 possible coalitions evaluated, 3 of them failed\n" in done.stdout
-    assert "3 of 7 evaluations failed" in done.stdout
+    assert "; 7 of 7 possible coalitions trained, 3 of them failed.\n" in done.stdout
+    assert "- 3 of 7 trainings failed" in done.stdout
     (place / "bad day").unlink()
-    assert "3 of 7 evaluations failed" in run("resume", "run").stdout
-    done = run("resume", "run", "--retry-failures")
+    assert "- 3 of 7 trainings failed" in run("resume", "run").stdout
+    done = run("resume", "run", "--retry-failures", "--verbose")
     assert "known already: 4" in done.stderr
     assert "Exact for this deal of the rows: every coalition" in done.stdout
 
@@ -217,17 +219,18 @@ def test_a_model_that_changed_is_refused_anywhere_unless_it_is_accepted_for_good
     write("'yes'")
     value(*names)
     write("('yes')")  # the same
-    assert "to check what is stored: 1\n" in run("resume", "run").stderr
-    assert "stored: 1\n" in run("resume", "run", "--no-spot-check").stderr
+    assert "to check what is stored: 1\n" in run("resume", "run", "--verbose").stderr
+    told = run("resume", "run", "--no-spot-check", "--verbose").stderr
+    assert "stored: 1\n" in told
     write("'no'")
     message = refuse("resume", "run", "--budget", "+1")
     numbers = re.search(r"has the utility (\S+) there, but (\S+) when it", message)
     assert sum(map(float, numbers.groups())) == pytest.approx(1)  # who says yes is right, or no
     assert "`dupre resume run` with --accept-model" in message
-    kept = run("resume", "run", "--budget", "+1", "--accept-model")
+    kept = run("resume", "run", "--budget", "+1", "--accept-model", "--verbose")
     assert "5 of 7 possible; known already: 4" in kept.stderr
     (place / "elsewhere").mkdir()
-    from_there = run("resume", place / "run", "--budget", "+1", cwd="elsewhere")
+    from_there = run("resume", place / "run", "--budget", "+1", "--verbose", cwd="elsewhere")
     for told in (kept.stdout, from_there.stdout, page("run")):
         assert re.search(r"you accepted that \d+ trainings are kept although", told)
 

@@ -15,7 +15,7 @@ def test_caveats_about_recorded_trainings_stay_with_the_values(tmp_path):
     utilities = {"Bern": 0.5, "bern": 0.5, "Ulm": 0.6, "Bern,bern,Ulm": 0.8}
     done = pd.DataFrame({"coalition": utilities.keys(), "utility": utilities.values()})
     done.to_csv(tmp_path / "done.csv", index=False)
-    printed = run("record", "dupre-data", "done.csv", cwd=tmp_path).stdout
+    printed = run("record", "dupre-data", "done.csv", "--verbose", cwd=tmp_path).stdout
     assert "Bern and bern look like one owner, and are taken for 2" in printed
 
 
@@ -31,7 +31,7 @@ def test_bounds_that_utilities_contradict_are_refused_or_named(tmp_path):
     assert "the utility of no data is 0, but" in refuse(*asked, cwd=tmp_path)
     run(*how, "--empty", 0.01, "--floor", 0.02, "--bounds", "0.02,0.03", cwd=tmp_path)
     for verb in (("show",), ("resume", "--budget", "+1")):
-        printed = run(verb[0], "dupre-data", *verb[1:], cwd=tmp_path).stdout
+        printed = run(verb[0], "dupre-data", *verb[1:], "--verbose", cwd=tmp_path).stdout
         assert "utilities lie outside the bounds 0.02 and 0.03, such as 0." in printed
 
 

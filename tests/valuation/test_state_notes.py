@@ -95,7 +95,8 @@ def smooth(members):
 def test_it_is_told_that_no_group_between_is_evaluated(owners, between):
     first = 2 * owners.n + 1
     found = value(owners, smooth, budget=first)
-    assert f"Beware: no group of {between} owners is evaluated: nothing shows how" in found.explain()
+    told = f"Beware: no group of {between} owners is evaluated: nothing shows how"
+    assert told in found.explain()
     assert "apparently" in page([found])
     assert "first guess" not in found.explain()
     fewer = value(owners, smooth, budget=first - 2)

@@ -72,10 +72,10 @@ class RunDirectory:
         return shlex.join(["dupre", verb, str(self), *options])
 
     def way_on(self, v: Valuation) -> str:
-        """The command that trains more, in quotes; for trainings done elsewhere what to train."""
+        """The command that trains more; for trainings done elsewhere that which says what."""
         if self.spec().is_external:
-            return f"`{self.command('suggest')}`"
-        return f"`{self.command('resume', '--budget', f'+{len(v.owners)}')}`"
+            return self.command("suggest")
+        return self.command("resume", "--budget", f"+{len(v.owners)}")
 
     def check_store(self) -> None:
         """Raise InputError if there is a result, but its trainings are gone."""
