@@ -27,7 +27,7 @@ from dupre.result.covariances import Uncertainty, half_widths, total_covariance
 from dupre.result.records import Duplicates, Evidence, Facts, Subsidy, TrainingNoise
 from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
-from dupre.valuation import deals, explain, validation_rows
+from dupre.valuation import explain, validation_rows
 from dupre.valuation.core_payments import least_core_payments
 from dupre.valuation.state import LEAST_CORRECTION, State
 from dupre.valuation.state_notes import decisive_trainings, notes_about
@@ -144,7 +144,11 @@ def _infer_values(state: State) -> Valuation:
         owners=question.owners.names,
         rows=question.owners.rows,
         uncertainty=Uncertainty(
-            covariance, noise, sampling, validation, deals.covariance(state, validation)
+            covariance,
+            noise,
+            sampling,
+            validation,
+            validation_rows.deal_covariance(state, validation),
         ),
         notes=(
             *notes_about(state, off, predicted=bool(diagnostics)),
@@ -183,7 +187,7 @@ def _infer_core(state: State, name: str, draws: int) -> Valuation:
             np.zeros_like(found.covariance) if unknown else found.covariance,
             validation=found.validation,
             # Of the values that guide the search: payments are no sum of utilities.
-            deal=deals.covariance(state, found.validation),
+            deal=validation_rows.deal_covariance(state, found.validation),
         ),
         notes=notes_about(state, validation_rows.deviations(state), predicted=bool(unknown)),
         facts=_facts(
