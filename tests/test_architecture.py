@@ -60,7 +60,7 @@ LINES = {
     "utility": 1_491,
     "training": 857,
     "store": 1_009,
-    "result": 1_458,
+    "result": 1_460,
     "baselines": 613,
     "valuation": 2_984,
     "report": 1_517,

@@ -169,7 +169,7 @@ def test_values_that_may_all_be_below_zero_share_nothing_and_the_remedy_is_the_r
 
 def test_rows_are_named_and_so_is_what_the_values_beware_of():
     v = change(valuation(4), notes=(note(Code.LEAK, "all is new."),), first_left=2)
-    with pytest.raises(InputError, match="not payable: Too few trainings: .*state anyway=True"):
+    with pytest.raises(InputError, match=r"not payable: Too few trainings: .*state anyway=True"):
         v.payments(100)
     text = str(v.payments(100, anyway=True))
     assert text.endswith("\n".join(["", *warned(v)]))

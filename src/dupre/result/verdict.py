@@ -96,8 +96,10 @@ def undecided_part(v: Values) -> float:
     draws = draw_values(v, DRAWS)
     shareable = are_shareable(draws, "zero")
     moved = np.ones(len(draws))
-    paid = share(v.mean[None], 1.0, "zero", 0.0)
-    moved[shareable] = np.abs(share(draws[shareable], 1.0, "zero", 0.0) - paid).sum(axis=1) / 2
+    size = float(np.abs(v.mean).max())  # shares of numbers near the smallest would overflow
+    paid = share(v.mean[None] / size, 1.0, "zero", 0.0)
+    drawn = share(draws[shareable] / size, 1.0, "zero", 0.0)
+    moved[shareable] = np.abs(drawn - paid).sum(axis=1) / 2
     return float(np.clip(moved.mean(), 0.0, 1.0))
 
 

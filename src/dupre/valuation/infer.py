@@ -137,19 +137,13 @@ def _infer_values(state: State) -> Valuation:
     mean = question.sameness.equal(mean + question.weights.empty * empty)
     M = validation_rows.evaluation_weights(state, posterior)
     validation = None if off is None else validation_rows.covariance(state, M, off)
-    corrected = question.strategy.corrected
+    deal = validation_rows.deal_covariance(state, validation)
     return Valuation(
         semivalue=question.semivalue.name,
         mean=mean,
         owners=question.owners.names,
         rows=question.owners.rows,
-        uncertainty=Uncertainty(
-            covariance,
-            noise,
-            sampling,
-            validation,
-            validation_rows.deal_covariance(state, validation),
-        ),
+        uncertainty=Uncertainty(covariance, noise, sampling, validation, deal),
         notes=(
             *notes_about(state, off, predicted=bool(diagnostics)),
             *decisive_trainings(state, M, mean),
@@ -160,9 +154,9 @@ def _infer_values(state: State) -> Valuation:
             grand=_grand(state, random),
             diagnostics=diagnostics,
             check=beliefs.check,
-            sampled=random is not None and not corrected,
-            corrected=random is not None and corrected,
-            uncorrected=random is None and diagnostics is not None and corrected,
+            sampled=random is not None and not question.strategy.corrected,
+            corrected=random is not None and question.strategy.corrected,
+            uncorrected=random is None and bool(diagnostics) and question.strategy.corrected,
         ),
     )
 
