@@ -165,6 +165,7 @@ class Payment(Section, frozen=True):
     currency: Text = ""
     negative: Text = "zero"
     minimum: Amount = 0.0
+    anyway: bool = False
 
 
 class History(Section, frozen=True):

@@ -38,7 +38,7 @@ def test_questions_about_trainings_that_are_gone_make_no_empty_store(data):
 @pytest.mark.slow
 def test_verbs_that_take_the_last_result_say_if_trainings_were_stored_since(data):
     run("value", *WINE, "--budget", 7, "--run", "run", cwd=data)
-    asked = [("pay", "run", "--amount", 100), ("compare", "run", "Alba", "Etna")]
+    asked = [("pay", "run", "--anyway", "--amount", 100), ("compare", "run", "Alba", "Etna")]
     for verb in asked:
         assert "stored after" not in run(*verb, cwd=data).stderr
     before = (data / "run/result.json").read_text()

@@ -271,7 +271,7 @@ def test_nothing_of_a_directory_from_elsewhere_is_run_unasked(place):
     run("show", "run")
     run("report", "run")
     run("compare", "run", "owner 0", "owner 1")
-    run("pay", "run", "--amount", "100")
+    run("pay", "run", "--amount", "100", "--anyway")
     assert "was not made here" in refuse("resume", "run")  # pay has written the configuration
     assert not done.exists()
     run("suggest", "ask", "--trust")

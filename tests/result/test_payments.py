@@ -107,7 +107,7 @@ def near_zero_beside_a_certain_value(n=12):
 
 def test_a_payment_outside_its_own_interval_is_said_with_the_reason_and_the_remedy():
     v = near_zero_beside_a_certain_value()
-    paid = v.payments(10_000)
+    paid = v.payments(10_000, anyway=True)
     first = paid.frame.iloc[0]
     assert first["payment"] == 10_000 > first["high"]
     assert paid.outside == (v.owners[0],)
@@ -118,9 +118,9 @@ def test_a_payment_outside_its_own_interval_is_said_with_the_reason_and_the_reme
     assert "by more trainings, or agree" in told.text
     assert str(paid).endswith(str(told))
     of_rows = change(v, validation=v.uncertainty.total, validation_rows=80)
-    assert "by more validation rows" in of_rows.payments(10_000).notes[-1].text
+    assert "by more validation rows" in of_rows.payments(10_000, anyway=True).notes[-1].text
     noisy = change(v, noise=v.uncertainty.total)
-    assert "by more repeats of trainings" in noisy.payments(10_000).notes[-1].text
+    assert "by more repeats of trainings" in noisy.payments(10_000, anyway=True).notes[-1].text
 
 
 @settings(max_examples=50)
@@ -169,9 +169,12 @@ def test_values_that_may_all_be_below_zero_share_nothing_and_the_remedy_is_the_r
 
 def test_rows_are_named_and_so_is_what_the_values_beware_of():
     v = change(valuation(4), notes=(note(Code.LEAK, "all is new."),), first_left=2)
-    text = str(v.payments(100))
+    with pytest.raises(InputError, match=r"not payable: Too few trainings: .*state anyway=True"):
+        v.payments(100)
+    text = str(v.payments(100, anyway=True))
     assert text.endswith("\n".join(["", *warned(v)]))
-    assert text.count("Beware: ") == 2
+    assert text.count("Beware: ") == 3
+    assert "paid although the values are not payable: Too few trainings" in text
     v = valuation(4)
     assert UNKNOWN_ROWS in change(v, validation=None).payments(100).rule
     known = change(v, validation=np.eye(4) / 1e6, validation_rows=80)

@@ -54,7 +54,7 @@ def test_what_was_asked_for_and_all_results_are_kept(directory, tmp_path, valuat
 def test_payments_are_those_of_the_page_and_earlier_ones_are_kept(directory, valuation):
     directory.write_results([valuation])
     assert not directory.payments.exists()
-    terms = SPEC.change(amount=1000, currency="EUR")
+    terms = SPEC.change(amount=1000, currency="EUR", anyway=True)
     assert directory.write_payments([valuation], terms) is None
     first = directory.payments.read_text()
     assert directory.write_payments([valuation], terms) is None
@@ -85,14 +85,14 @@ def test_payments_are_those_of_the_page_and_earlier_ones_are_kept(directory, val
 
 def test_no_text_of_payments_is_a_formula_for_a_spreadsheet(directory, valuation):
     directory.write_results([valuation])
-    directory.write_payments([valuation], SPEC.change(amount=1000, currency="=1+1"))
+    directory.write_payments([valuation], SPEC.change(amount=1000, currency="=1+1", anyway=True))
     rows = list(csv.DictReader(io.StringIO(directory.payments.read_text())))
     assert {row["currency"] for row in rows} == {"'=1+1"}
 
 
 def test_files_saved_by_others_and_a_history_with_gaps_do_no_harm(directory, valuation):
     directory.write_results([valuation])
-    directory.write_payments([valuation], SPEC.change(amount=1000, currency="EUR"))
+    directory.write_payments([valuation], SPEC.change(amount=1000, currency="EUR", anyway=True))
     directory.payments.write_bytes(b"owner;payment\r\nAnn\xe4;3\r\n")  # as a spreadsheet saves it
     kept = directory.write_report([valuation])
     assert kept.name == "1"

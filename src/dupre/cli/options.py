@@ -114,6 +114,7 @@ SETTINGS = {
         "zero (the default): who is at or below zero gets nothing; owe: who is below zero pays.",
     ),
     "minimum": ("X", "What everybody gets at least."),
+    "anyway": ("", "Share the amount although nobody should be paid by the values; it is said."),
 }
 """Settings of a spec that are options: the placeholder of their value, and the help."""
 

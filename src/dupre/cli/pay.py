@@ -13,13 +13,16 @@ from dupre.cli.signals import interrupt_on_signals
 from dupre.spec import Payment
 
 
-@o.states("amount currency negative minimum", required="amount")
+@o.states("amount currency negative minimum anyway", required="amount")
 def pay(
     run: Annotated[Path, o.DIR],
     stated: dict[str, Any],
     json: Annotated[bool, o.JSON] = False,
 ) -> None:
-    """Share an amount by the values, to the cent: a table, payments.csv, a section of the page."""
+    """Share an amount by the values, to the cent: a table, payments.csv, a section of the page.
+
+    Values that nobody should be paid by are refused, unless --anyway is stated.
+    """
     from dupre.runs.directory import RunDirectory
 
     directory = RunDirectory(run)

@@ -14,12 +14,13 @@ import pandas as pd
 
 from dupre._types import Floats
 from dupre.checks import finite
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 from dupre.notes import Code, Note, note, select, warnings
 from dupre.result.as_text import align
 from dupre.result.sharing import Negative, are_shareable, draw_values, share, without_rounding
 from dupre.result.uncertainty import OF_ROWS, rows_in_words
 from dupre.result.values import Values
+from dupre.result.verdict import Verdict
 from dupre.wording import LONGEST_LINE, cut, escape_controls, join_list, percent, printable
 
 DRAWS = 10_000
@@ -32,6 +33,9 @@ PLACES = dict.fromkeys(("BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", 
 PLACES |= dict.fromkeys(("UGX", "VND", "VUV", "XAF", "XOF", "XPF"), 0)
 PLACES |= dict.fromkeys(("BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"), 3)
 """Decimals of currencies (ISO 4217) that do not have two."""
+
+MOST_REASONS = 3
+"""Reasons against paying that are named."""
 
 LARGEST = 1e12
 """Amounts up to which every cent is a number of its own."""
@@ -141,6 +145,18 @@ def share_amount(
         text = f"the {found}. {explain_outside(v)}"
         paid = replace(paid, notes=(*notes, note(Code.PAID_OUTSIDE, text, owners=list(names))))
     return paid
+
+
+def with_verdict(paid: Payments, found: Verdict, *, anyway: bool) -> Payments:
+    """The payments; InputError if the values are not payable, or a note if they are paid anyway."""
+    if found.kind != "not payable":
+        return paid
+    why = "; ".join(one.short.rstrip(".") for one in found.reasons[:MOST_REASONS])
+    if not anyway:
+        raise InputError(f"not payable: {why}; to share the amount all the same, ", Remedy.ANYWAY)
+    text = f"paid although the values are not payable: {why}."
+    told = note(Code.PAID_ANYWAY, text, reasons=[one.code for one in found.reasons])
+    return replace(paid, notes=(told, *paid.notes))
 
 
 def explain_outside(v: Values) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dupre.result.as_text import explain_valuation, format_valuation
 from dupre.result.json import dumps, loads
-from dupre.result.payments import Payments, share_amount
+from dupre.result.payments import Payments, share_amount, with_verdict
 from dupre.result.sharing import Negative
 from dupre.result.values import Values
 from dupre.result.verdict import Verdict, verdict
@@ -60,6 +60,7 @@ class Valuation(Values):
         currency: str = "",
         negative: Negative = "zero",
         minimum: float = 0.0,
+        anyway: bool = False,
     ) -> Payments:
         """Share an amount of money by the values; the payments add up to it, to the cent.
 
@@ -68,11 +69,14 @@ class Valuation(Values):
             currency: such as "CHF"; it decides how many decimals a payment has.
             negative: "zero", and who is at or below zero gets nothing; or "owe", and it pays.
             minimum: what everybody gets at least.
+            anyway: whether to share it although the verdict is "not payable"; the payments say so.
 
         Raises:
-            InputError: the terms contradict each other, or no value is above zero.
+            InputError: the terms contradict each other, no value is above zero, or the values are
+                not payable.
         """
-        return share_amount(self, amount, currency=currency, negative=negative, minimum=minimum)
+        terms = share_amount(self, amount, currency=currency, negative=negative, minimum=minimum)
+        return with_verdict(terms, self.verdict, anyway=anyway)
 
     def report(self, path: str | Path) -> None:
         """Write one self-contained HTML page: values, how far to trust them, statements."""

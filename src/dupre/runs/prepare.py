@@ -8,16 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-from numpy.typing import NDArray
 
 from dupre._types import Task
 from dupre.checks import check_empty_within
 from dupre.data.owners import Owners
-from dupre.errors import InputError
 from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
-from dupre.tables import doubts, models
+from dupre.tables import doubts, folds, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.read import (
     check_sheet,
@@ -27,11 +25,9 @@ from dupre.tables.read import (
     read_validation,
 )
 from dupre.utility.describe import describe
-from dupre.utility.folds import Folds, Holdout
 from dupre.utility.model import ModelUtility
 from dupre.valuation.validation_rows import validation_notes
 from dupre.valuation.valuer import Valuer
-from dupre.wording import did_you_mean, quote, quote_names
 
 
 def prepare_new(spec: Spec) -> Run:
@@ -72,7 +68,7 @@ def prepare(spec: Spec) -> Run:
         validation = read_validation(wanted.validation, used, data)
         every = pd.concat([used, validation])
     else:
-        validation, every = _split(frame, wanted), used
+        validation, every = folds.split_of(frame, wanted), used
     owners = _owners(used, every, data, columns, task)
     _check_choices(owners, choices, spec)
     utility = ModelUtility(
@@ -102,28 +98,6 @@ def prepare(spec: Spec) -> Run:
         columns=columns,
         skipped=_skipped_rows(frame, validation if wanted.validation else None),
     )
-
-
-def _split(frame: pd.DataFrame, wanted: Utility) -> Folds | Holdout:
-    """How the owners' rows are split for validation."""
-    if wanted.holdout is not None:
-        return Holdout(wanted.holdout, equal_owners=wanted.equal_owners)
-    # A column that models are not given can still say which rows belong together.
-    by, in_time = (
-        None if column is None else _column(frame, column)
-        for column in (wanted.folds_by, wanted.folds_in_time)
-    )
-    return Folds(wanted.folds, by=by, in_time=in_time, equal_owners=wanted.equal_owners)
-
-
-def _column(frame: pd.DataFrame, name: str) -> NDArray[Any]:
-    if name not in frame.columns:
-        names = list(map(str, frame.columns))
-        raise InputError(
-            f"there is no column {quote(name)} to make folds by{did_you_mean(name, names)}; the "
-            f"columns are {quote_names(names)}"
-        )
-    return frame[name].to_numpy()
 
 
 def _check_choices(owners: Owners, choices: Choices, spec: Spec) -> None:

@@ -27,7 +27,7 @@ from dupre.result.covariances import Uncertainty, half_widths, total_covariance
 from dupre.result.records import Duplicates, Evidence, Facts, Subsidy, TrainingNoise
 from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
-from dupre.valuation import deals, explain, validation_rows
+from dupre.valuation import explain, validation_rows
 from dupre.valuation.core_payments import least_core_payments
 from dupre.valuation.state import LEAST_CORRECTION, State
 from dupre.valuation.state_notes import decisive_trainings, notes_about
@@ -137,15 +137,13 @@ def _infer_values(state: State) -> Valuation:
     mean = question.sameness.equal(mean + question.weights.empty * empty)
     M = validation_rows.evaluation_weights(state, posterior)
     validation = None if off is None else validation_rows.covariance(state, M, off)
-    corrected = question.strategy.corrected
+    deal = validation_rows.deal_covariance(state, validation)
     return Valuation(
         semivalue=question.semivalue.name,
         mean=mean,
         owners=question.owners.names,
         rows=question.owners.rows,
-        uncertainty=Uncertainty(
-            covariance, noise, sampling, validation, deals.covariance(state, validation)
-        ),
+        uncertainty=Uncertainty(covariance, noise, sampling, validation, deal),
         notes=(
             *notes_about(state, off, predicted=bool(diagnostics)),
             *decisive_trainings(state, M, mean),
@@ -156,9 +154,9 @@ def _infer_values(state: State) -> Valuation:
             grand=_grand(state, random),
             diagnostics=diagnostics,
             check=beliefs.check,
-            sampled=random is not None and not corrected,
-            corrected=random is not None and corrected,
-            uncorrected=random is None and diagnostics is not None and corrected,
+            sampled=random is not None and not question.strategy.corrected,
+            corrected=random is not None and question.strategy.corrected,
+            uncorrected=random is None and bool(diagnostics) and question.strategy.corrected,
         ),
     )
 
@@ -183,7 +181,7 @@ def _infer_core(state: State, name: str, draws: int) -> Valuation:
             np.zeros_like(found.covariance) if unknown else found.covariance,
             validation=found.validation,
             # Of the values that guide the search: payments are no sum of utilities.
-            deal=deals.covariance(state, found.validation),
+            deal=validation_rows.deal_covariance(state, found.validation),
         ),
         notes=notes_about(state, validation_rows.deviations(state), predicted=bool(unknown)),
         facts=_facts(

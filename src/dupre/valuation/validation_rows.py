@@ -40,6 +40,12 @@ ROUNDING = 1e-12
 LEAST_PART = 0.02
 """Part of the rows from which on a class matters in a metric in which all rows count alike."""
 
+COMMON = 2
+"""Degrees of freedom that the mean variance of all owners counts for in that of each.
+
+From three deals an owner's own variance is often near zero by accident; what owners have in common
+steadies it (Smyth 2004), and counts as much as its own."""
+
 DOMINANT_OWNER = 0.5
 """Part of the validation rows from which on their owner is named."""
 
@@ -260,6 +266,38 @@ def covariance(state: State, M: Floats, off: Deviations) -> Floats:
     change = M @ off.evaluated + np.outer(state.question.weights.empty, off.empty)
     change[np.abs(change) <= _rounding(state)] = 0.0
     return state.question.sameness.equal_covariance(change @ change.T / len(off.empty))
+
+
+def deal_covariance(state: State, validation: Floats | None) -> Floats | None:
+    """Covariance of the values over deals of the folds, (n, n); None if nothing was dealt again.
+
+    Values follow from the coalitions that were evaluated under several deals alone (`deals`).
+
+    Args:
+        state: what is evaluated.
+        validation: covariance over choices of the validation rows. If a deal scores on other rows,
+            that is part of what deals show, and not counted twice.
+    """
+    seen = state.observed
+    rows = [i for i, own in enumerate(seen.dealt) if len(own) > 1]
+    if not rows:
+        return None
+    part = state if len(rows) == len(seen) else State(state.question, seen.take(rows))
+    deals = min(len(seen.dealt[i]) for i in rows)
+    utilities = np.array([part.observed.dealt[i][:deals] for i in part.row.values()])
+    posterior = part.beliefs.averaged if part.unknown.size else None
+    values = evaluation_weights(part, posterior)[:, list(part.row)] @ utilities  # (n, d)
+    found = np.atleast_2d(np.cov(values))
+    # What owners have in common is a variance of shares: it leaves the sum of the values alone.
+    n = len(found)
+    common = np.trace(found) / n * (np.eye(n) * n - 1) / (n - 1)
+    found = (COMMON * common + (deals - 1) * found) / (COMMON + deals - 1)
+    found = found / (deals if seen.averaged else 1)
+    if seen.deals_rows and validation is not None:
+        # Both have many rows in common with nothing: what is left is the choice of training rows.
+        whole = float(np.trace(found))
+        found = found * (max(0.0, 1 - float(np.trace(validation)) / whole) if whole else 0.0)
+    return state.question.sameness.equal_covariance(found)
 
 
 def _rounding(state: State) -> float:
