@@ -252,7 +252,7 @@ LONGEST_SHORT = 20
 
 SHORT: Mapping[Code, str] = {
     Code.UNFINISHED: "The run is not finished.",
-    Code.FIRST_GUESS: "Important trainings are missing: {left} of {first}.",
+    Code.FIRST_GUESS: "Too few trainings: of the {first} most important {left} missing.",
     Code.WORSE_THAN_NOTHING: "All data together score worse ({all:.4g}) than none ({none:.4g}).",
     Code.NO_GAIN: "No gain: all data together score {all:.4g}, the same as none.",
     Code.GAIN_UNSURE: "A gain has a probability of {probability:%}; {needed:%} is needed.",

@@ -8,7 +8,7 @@ from dupre.report.page import page
 from dupre.report.statements import statements
 from dupre.report.summary import answer, texts
 from dupre.result.remarks import with_notes
-from dupre.result.uncertainty import OF_ROWS
+from dupre.result.uncertainty import DOMINANT, OF_ROWS, trainings_help
 from reporting import UNKNOWN_ROWS, change, least_core, valuation
 
 ONE_SPLIT = note(
@@ -56,3 +56,14 @@ def test_payments_of_a_least_core_are_exact_only_if_nothing_was_predicted():
         assert "no coalition gains more" in known.explain()
     facts = [dict(one.facts) for one in statements(least_core(**rows), [])]
     assert all(one["For these validation rows alone"] != "exact" for one in facts)
+
+
+def test_more_trainings_are_called_of_no_use_only_if_they_are_for_every_owner():
+    # For want of trainings one owner's value is uncertain: 30 % of its deviation, or 1 %.
+    for part, told in ((1e-3, False), (1e-6, True)):
+        prediction = np.diag([0.0] * 5 + [part])
+        v = valuation(validation=1e-2 * np.eye(6), prediction=prediction, validation_rows=200)
+        assert v.uncertainty.shares()["rows"] >= DOMINANT
+        assert trainings_help(v) != told
+        assert has(v.notes, Code.MORE_ROWS) == told
+        assert ("More trainings can hardly narrow" in v.explain()) == told
