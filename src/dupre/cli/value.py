@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @o.states(
     "owner target validation holdout model metric empty floor bounds semivalues samples kernel "
     "prior_mean strategy budget until time jobs dask repeats skip_failures timeout task delimiter "
-    "drop decimal encoding sheet skip_empty seed",
+    "drop decimal numbers encoding sheet skip_empty seed",
     required="owner target",
 )
 def value(

@@ -15,6 +15,7 @@ from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
 from dupre.tables import doubts, holdout, models
 from dupre.tables.columns import Columns, columns_of
+from dupre.tables.numbers import Forms, kept_as_text, parse_forms
 from dupre.tables.read import (
     check_sheet,
     files_to_check,
@@ -44,20 +45,22 @@ def prepare_new(spec: Spec) -> Run:
 def prepare(spec: Spec) -> Run:
     """Read the data, build what is to be trained; InputError if trainings would fail."""
     data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
-    frame = read_table(data)
+    seen = spec.history.forms
+    frame = read_table(data, None if seen is None else parse_forms(seen))
+    forms: Forms = frame.attrs["forms"]
     columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
     task = infer_task(frame, data)
     left_out = [name for name, _ in columns.left_out]
     advice = (
         *files_to_check(data, wanted.validation),
-        *doubts.columns_to_check(frame, columns, data.target),
+        *doubts.columns_to_check(frame, columns, data.target, kept_as_text(forms)),
     )
     if spec.is_external:
         used = frame.drop(columns=left_out)
         owners = _owners(used, used, data, columns, task)
         _check_choices(owners, choices, spec)
         advice = (*advice, *doubts.doubtful_names(owners.names))
-        return Run(spec, choices, owners, _external_utility(wanted), notes=advice)
+        return Run(spec, choices, owners, _external_utility(wanted), notes=advice, forms=forms)
     model = models.model(wanted.model, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
     used = frame.drop(columns=list(data.drop) if model.raw else left_out)
@@ -98,6 +101,7 @@ def prepare(spec: Spec) -> Run:
             *doubts.doubtful_names(owners.names),
         ),
         columns=columns,
+        forms=forms,
         skipped=_skipped_rows(frame, validation if wanted.validation else None, copied),
     )
 
