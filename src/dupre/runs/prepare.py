@@ -15,7 +15,6 @@ from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
 from dupre.tables import doubts, holdout, models
 from dupre.tables.columns import Columns, columns_of
-from dupre.tables.numbers import Forms, kept_as_text, parse_forms
 from dupre.tables.read import (
     check_sheet,
     files_to_check,
@@ -45,15 +44,14 @@ def prepare_new(spec: Spec) -> Run:
 def prepare(spec: Spec) -> Run:
     """Read the data, build what is to be trained; InputError if trainings would fail."""
     data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
-    seen = spec.history.forms
-    frame = read_table(data, None if seen is None else parse_forms(seen))
-    forms: Forms = frame.attrs["forms"]
+    frame = read_table(data, spec.history.forms)
+    forms = frame.attrs["forms"]
     columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
     task = infer_task(frame, data)
     left_out = [name for name, _ in columns.left_out]
     advice = (
         *files_to_check(data, wanted.validation),
-        *doubts.columns_to_check(frame, columns, data.target, kept_as_text(forms)),
+        *doubts.columns_to_check(frame, columns, data.target, forms),
     )
     if spec.is_external:
         used = frame.drop(columns=left_out)

@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from dupre._types import Bools, Floats, Names, Task
 from dupre.notes import Code, Note, note
 from dupre.tables.columns import MAX_TEXTS, Columns, kind
 from dupre.tables.formats import EMPTY
-from dupre.tables.numbers import looks_like
+from dupre.tables.numbers import Forms, kept_as_text, looks_like
 from dupre.tables.preprocessing import as_levels, as_numbers
 from dupre.utility.model import ModelUtility
 from dupre.wording import count_things, join_list, percent, printable, quote
@@ -61,27 +62,23 @@ SHORTEST, LONGEST = 5, 40
 
 
 def columns_to_check(
-    frame: pd.DataFrame, columns: Columns, target: str, as_text: Collection[str] = ()
+    frame: pd.DataFrame, columns: Columns, target: str, forms: Forms = MappingProxyType({})
 ) -> list[Note]:
-    """Columns that may hold something else than a model takes them for.
-
-    A user has said of `as_text` that these columns are texts.
-    """
+    """Columns that may hold something else than a model takes them for, read in these forms."""
     return [
-        *texts_for_numbers(frame.drop(columns=list(as_text)), columns, target),
+        *texts_for_numbers(frame, (*columns.categories, *columns.free_texts, target), forms),
         *similar_classes(frame[target]),
         *identifiers(frame, columns),
         *near_copies(frame, columns, target),
     ]
 
 
-def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> list[Note]:
+def texts_for_numbers(frame: pd.DataFrame, names: Iterable[str], forms: Forms) -> list[Note]:
     """Columns of texts whose cells are mostly dates or numbers for people, a note for each."""
     notes = []
-    for name in (*columns.categories, *columns.free_texts, target):
-        if name not in frame or pd.api.types.is_numeric_dtype(frame[name]):
-            continue
-        if like := looks_like(frame[name]):
+    asked = kept_as_text(forms)
+    for name in names:
+        if name not in asked and kind(frame[name]) == "text" and (like := looks_like(frame[name])):
             but = f", but not all ({quote(like.other)})" if like.other else ", in several forms"
             text = (
                 f"{printable(name)} is taken for texts: most cells are {like.what} such as "

@@ -48,7 +48,7 @@ def _grouped(sign: str) -> str:
     return rf"[1-9]\d{{0,2}}(?:{sign}\d{{3}})+"
 
 
-_WHOLE = r"0|[1-9]\d*"  # no 007: that is a name
+_WHOLE = r"(?:0|[1-9]\d*)"  # no 007: that is a name
 _NUMBERS = {
     "decimal-point": rf"(?:{_WHOLE}|{_grouped(chr(39))}|{_grouped(' ')})(?:\.\d+)?|\.\d+",
     "thousands-comma": rf"(?:{_WHOLE}|{_grouped(',')})(?:\.\d+)?|\.\d+",
@@ -72,13 +72,12 @@ _SEP, _TIME = r"(?P<sep>[./-])", r"(?:[ T](?P<H>\d{1,2}):(?P<M>\d\d)(?::(?P<S>\d
 _DATES = {  # two-digit years are left alone: nobody can tell the century of a birthday
     "day-first": (rf"{_DAY}{_SEP}{_M}{_SAME}{_YEAR}", rf"{_DAY}\.?[ -]{_MONTH}[ -]{_YEAR}"),
     "month-first": (rf"{_M}{_SEP}{_DAY}{_SAME}{_YEAR}", rf"{_MONTH} {_DAY},? {_YEAR}"),
-    "year-first": (rf"{_YEAR}{_SEP}{_M}{_SAME}{_DAY}",),
+    "year-first": (rf"{_YEAR}(?P<sep>[./]){_M}{_SAME}{_DAY}",),  # with "-" it is ISO: `columns`
 }
 _DATE_PATTERNS = {
     name: [re.compile(f"{pattern}{_TIME}", re.IGNORECASE) for pattern in patterns]
     for name, patterns in _DATES.items()
 }
-_NUMBER_PATTERNS = {name: re.compile(pattern) for name, pattern in _NUMBERS.items()}
 
 FORMS = (*_NUMBERS, *_DATES, TEXT)
 """What a user may state of a column."""
@@ -233,9 +232,7 @@ class _Cells:
     def __init__(self, column: pd.Series):
         self._column = column
         codes, found = pd.factorize(column)
-        cells = [
-            cell.translate(_ALIKE).strip() if isinstance(cell, str) else cell for cell in found
-        ]
+        cells = [_tidy_cell(cell) if isinstance(cell, str) else cell for cell in found]
         self.held, self.codes = cells, np.asarray(codes)
         if "" in cells:  # blanks alone: an empty cell
             empty = np.array([isinstance(cell, str) and not cell for cell in cells])
@@ -251,6 +248,10 @@ class _Cells:
         none = np.datetime64("NaT") if values.dtype.kind == "M" else np.nan
         every = np.append(values, none) if gaps.any() else values
         return pd.Series(every[self.codes], index=self._column.index, name=self._column.name)
+
+
+def _tidy_cell(text: str) -> str:
+    return (text if text.isascii() else text.translate(_ALIKE)).strip()
 
 
 def find_readings(column: pd.Series, *, decimal: str = ".") -> list[_Reading]:
@@ -387,32 +388,35 @@ def _values(
 def _read_number(
     cells: Sequence[Any], form: Form, bare: bool
 ) -> tuple[NDArray[Any], Sequence[int]]:
-    match, body, plain = _CELL.fullmatch, _NUMBER_PATTERNS[form.name].fullmatch, _PLAIN[form.name]
-    unit = _fold(form.before), _fold(form.after)
-    units = {unit, ("", "")} if bare else {unit}
-    known: dict[tuple[str | None, str | None], bool] = {}
+    match, plain = _pattern(form, bare=bare).fullmatch, _PLAIN[form.name]
+    numbers_fit = bare or not (form.before or form.after)
     texts: list[str] = []
     for i, cell in enumerate(cells):
         if isinstance(cell, str):
             found = match(cell)
             if found is None:
                 return _nothing(i)
-            sign, before, inner, number, after = found.groups()
-            if (before, after) not in known:
-                known[before, after] = (_fold(before), _fold(after)) in units
-            if not known[before, after] or (sign and inner) or body(number) is None:
-                return _nothing(i)
-            texts.append(f"{sign}{inner}{number.translate(plain)}")
-        elif (
-            isinstance(cell, Real) and not isinstance(cell, (bool, np.bool_)) and ("", "") in units
-        ):
-            texts.append(str(cell))
+            texts.append("".join(found.groups("")))
+        elif numbers_fit and isinstance(cell, Real) and not isinstance(cell, (bool, np.bool_)):
+            texts.append(str(cell).replace(".", "," if form.name not in _BY_POINT else "."))
         else:
             return _nothing(i)
+    texts = "\n".join(texts).translate(plain).split("\n")  # at once: a million cells take a second
     try:
         return np.array(list(map(int, texts)), dtype=np.int64), ()
     except (ValueError, OverflowError):
         return np.array(list(map(float, texts))), ()
+
+
+def _pattern(form: Form, *, bare: bool) -> re.Pattern[str]:
+    """What a cell of this form matches: groups of its signs and of the number."""
+    before, after = (
+        rf"(?:(?i:{re.escape(unit.rstrip('.'))})\.?){'?' * bare}" if unit else ""
+        for unit in (form.before, form.after)
+    )
+    number = _NUMBERS[form.name]
+    # Only one sign: the second may stand where there is no first.
+    return re.compile(rf"(?:([-+]) ?{before}|{before} ?([-+]?)) ?({number}) *{after}")
 
 
 def _fold(unit: str | None) -> str:
@@ -453,6 +457,9 @@ def _equal(one: NDArray[Any], other: NDArray[Any]) -> bool:
     return one.dtype.kind == other.dtype.kind and bool(np.array_equal(one, other))
 
 
+MOST_LOOKED_AT = 10_000
+"""Rows by which it is said what texts look like."""
+
 WITH_UNIT = "numbers with a currency or a unit"
 
 _DECIMALS = r"(?:[.,]\d+)?"
@@ -482,7 +489,7 @@ class Likeness(NamedTuple):
 
 def looks_like(column: pd.Series) -> Likeness | None:
     """What most texts of a column are for people, if these are numbers or dates."""
-    cells = _Cells(column)
+    cells = _Cells(column[:: 1 + len(column) // MOST_LOOKED_AT])
     texts = [str(cell) for cell in cells.held]
     rows = np.bincount(cells.codes[cells.codes >= 0], minlength=len(texts))
     plain = np.array(

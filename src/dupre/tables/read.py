@@ -42,7 +42,7 @@ from dupre.wording import closest, quote, quote_names
 _BESIDE_DATA = ("readme", "license", "licence", "changelog")
 
 
-def read_table(data: Data, forms: Forms | None = None) -> pd.DataFrame:
+def read_table(data: Data, forms: Sequence[str] | None = None) -> pd.DataFrame:
     """The rows of all owners, checked; its columns are of the types of what they hold.
 
     How many rows were left out for lack of an owner or a target is in `attrs["skipped"]` of the
@@ -50,7 +50,8 @@ def read_table(data: Data, forms: Forms | None = None) -> pd.DataFrame:
 
     Args:
         data: which rows, and how to read them.
-        forms: of numbers and dates, if they were decided before; by default the cells decide.
+        forms: how numbers and dates are written, such as "price=$ thousands-comma", if that was
+            decided before; by default the cells decide.
 
     Raises:
         InputError: the table cannot be used, or its numbers can be read in two ways; says why and
@@ -58,16 +59,17 @@ def read_table(data: Data, forms: Forms | None = None) -> pd.DataFrame:
     """
     if data.owner == data.target:
         raise InputError(f"owner and target are the same column {data.owner!r}; expected two")
+    known = None if forms is None else parse_forms(forms)
     files = files_of(str(data.path))  # Python may give a Path
     if files == [Path(data.path).expanduser()]:
-        written = _columns_with_form(data, forms)
+        written = _columns_with_form(data, known)
         frame = formats.read_one(files[0], data, as_text=(data.owner,), written=written)
         if data.sheet is None:
             _check_first_sheet(files[0], frame, (data.owner, data.target))
     else:
-        frame = _read_many(files, data, forms)
+        frame = _read_many(files, data, known)
     frame, skipped = without_empty(frame, data, ("owner", "target"))
-    frame = check_roles(frame, data, forms).reset_index(drop=True)
+    frame = check_roles(frame, data, known).reset_index(drop=True)
     frame[data.owner] = name_numbers(frame[data.owner])
     frame.attrs["skipped"] = skipped
     return frame
