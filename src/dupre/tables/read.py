@@ -196,9 +196,10 @@ def read_validation(path: str | Path, frame: pd.DataFrame, data: Data) -> pd.Dat
         except InputError:
             raise cause from None
     found, skipped = without_empty(found, data, ("target",))
+    stated = parse_forms(data.numbers)
     for name in found.columns.intersection(list(forms)):
-        bare = name in parse_forms(data.numbers)
-        found[name], _ = read_column(found[name], forms[name], bare=bare)
+        column, _ = read_column(found[name], forms[name], bare=name in stated)
+        found = found.assign(**{name: column})
     result = match_columns(found, frame.drop(columns=data.owner), target=data.target)
     targets = frame[data.target].to_numpy(), result[data.target].to_numpy()
     check_validation(*targets, task=infer_task(frame, data))
