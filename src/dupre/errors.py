@@ -27,6 +27,7 @@ class Remedy(StrEnum):
     ENCODING = "encoding="
     EVALUATE = "evaluate suggest()"
     GO_ON = "make the same call again to go on"
+    NUMBERS = "numbers="
     ONE_PROCESS = "n_jobs=1"
     SAMPLES = "samples"
     SHEET = "sheet="

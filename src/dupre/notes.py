@@ -201,12 +201,12 @@ class Code(StrEnum):
     """Most validation rows lie outside the range of the rows to train on."""
     UNSEEN_TEXTS = "unseen_texts", BEWARE
     """Validation rows hold texts that no row to train on has."""
+    TEXTS_FOR_NUMBERS = "texts_for_numbers", BEWARE
+    """Most cells of a column are dates or numbers for people, but the column is texts."""
     NOT_READ = "not_read"
     """Files beside the data are not read."""
     OTHER_SHEETS = "other_sheets"
     """Only one of several sheets is read."""
-    TEXTS_FOR_NUMBERS = "texts_for_numbers"
-    """Columns of texts look like dates or numbers for people."""
     SIMILAR_CLASSES = "similar_classes"
     """Classes differ only in capital letters or blanks."""
     IDENTIFIERS = "identifiers"
@@ -235,9 +235,8 @@ _GRAVITY = {severity: place for place, severity in enumerate(Severity)}
 _PLACE = {code: place for place, code in enumerate(Code)}
 
 ABOUT_TABLE = (
-    *(Code.NOT_READ, Code.OTHER_SHEETS, Code.TEXTS_FOR_NUMBERS, Code.SIMILAR_CLASSES),
-    *(Code.IDENTIFIERS, Code.NEAR_COPIES, Code.NAMES_OF_NOBODY, Code.EQUAL_NUMBERS),
-    Code.SIMILAR_NAMES,
+    *(Code.NOT_READ, Code.OTHER_SHEETS, Code.SIMILAR_CLASSES, Code.IDENTIFIERS),
+    *(Code.NEAR_COPIES, Code.NAMES_OF_NOBODY, Code.EQUAL_NUMBERS, Code.SIMILAR_NAMES),
 )
 """Codes of what to look at in a table before anything is trained."""
 

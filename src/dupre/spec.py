@@ -49,12 +49,15 @@ class Files(Section, frozen=True, kw_only=True):
         decimal: sign before the decimals of a number in CSV: a point or a comma.
         encoding: of CSV and JSON, by one of Python's names, such as "cp1252".
         sheet: name of the sheet of an Excel file; by default the first.
+        numbers: how cells of a column are written if that can be read in two ways, such as
+            "price=thousands-comma": a column and one of `dupre.tables.numbers.FORMS`.
     """
 
     delimiter: Text | None = None
     decimal: Text = "."
     encoding: Text = "utf-8"
     sheet: Text | None = None
+    numbers: tuple[Text, ...] = ()
 
 
 class Data(Files, frozen=True):
@@ -169,10 +172,15 @@ class Payment(Section, frozen=True):
 
 
 class History(Section, frozen=True):
-    """What the run has seen: its commands, in order, and the columns that models are given."""
+    """What the run has seen: its commands, in order, and the columns that models are given.
+
+    `forms` say how numbers and dates were written when the run began, such as
+    "share=decimal-point %": later rows are read in the same way. None if that is not yet decided.
+    """
 
     commands: tuple[Text, ...] = ()
     columns: tuple[Text, ...] = ()
+    forms: tuple[Text, ...] | None = None
 
 
 class Spec(Section, frozen=True):
@@ -200,11 +208,13 @@ class Spec(Section, frozen=True):
         """With no limit stated."""
         return replace(self, limits=Limits())
 
-    def after(self, command: str, columns: tuple[str, ...]) -> Spec:
+    def after(
+        self, command: str, columns: tuple[str, ...], forms: tuple[str, ...] | None = None
+    ) -> Spec:
         """With what the run has seen; a command that is the last one again counts once."""
         commands = self.history.commands
         more = () if commands[-1:] == (command,) else (command,)
-        return replace(self, history=History(commands=(*commands, *more), columns=columns))
+        return replace(self, history=History((*commands, *more), columns, forms))
 
     def conflict(self, other: Spec) -> str:
         """The first difference by which another spec needs other trainings, or ""."""

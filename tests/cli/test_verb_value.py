@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import dupre
@@ -140,6 +142,12 @@ REFUSED = {
     "end": (lambda: "good.csv", ["--until", "soon"], "or ranking"),
     "timeout": (lambda: "good.csv", ["--timeout", "soon"], "--timeout 'soon' is no duration"),
     "samples": (lambda: "good.csv", ["--samples", "6"], "estimator regression .* raise --samples"),
+    "two forms": (
+        changed(x=["1,250"] * 59 + ["2,500"]),
+        [],
+        r"'x' fits two forms: '1,250' in line 2 .* --numbers 'x=thousands-comma', or --numbers",
+    ),
+    "form": (lambda: "good.csv", ["--numbers", "x=comma"], "expected COLUMN=FORM.*the forms are"),
     "sheet": (lambda: "good.csv", ["--sheet", "x"], "only .xlsx files have sheets, not 'good.csv'"),
     "texts as numbers": (lambda: "good.csv", ["--task", "regression"], "column 'y' holds 'yes'"),
     "holdout": (lambda: "good.csv", ["--holdout", "1.5"], "--holdout is 1.5, expected .* <= 1"),
@@ -257,3 +265,73 @@ def test_a_kernel_that_is_not_valid_is_named_before_anything_is_trained(place):
     ):
         assert expected in refuse("value", "good.csv", *ROLES, *options, "--run", "run")
     assert not (place / "run").exists()
+
+
+def districts(rows=120):
+    """School districts of four counties, as a ministry publishes them."""
+    rng = np.random.default_rng(3)
+    poor, spent = rng.uniform(0, 60, rows).round(1), rng.integers(16_000, 60_000, rows) / 4
+    score = (700 - 2 * poor + spent / 500 + rng.normal(0, 5, rows)).round(1)
+    county = rng.choice(["Kern", "Marin", "Napa", "Yolo"], rows)
+    day = pd.Series(pd.date_range("2023-01-01", periods=rows)).astype(str)
+    return pd.DataFrame({"who": county, "poor": poor, "spent": spent, "tested": day, "y": score})
+
+
+def as_published(frame):
+    tested = pd.to_datetime(frame["tested"]).dt.strftime("%d.%m.%Y")
+    return frame.assign(
+        poor=[f"{x} %" for x in frame["poor"]],
+        spent=[f"${x:,.2f}" for x in frame["spent"]],
+        tested=tested,
+        y=[f"{x:,}".replace(".", ",") for x in frame["y"]],
+    )
+
+
+def test_the_same_rows_are_worth_the_same_however_their_numbers_are_written():
+    frame = districts()
+    plain = run("value", written(frame), *ROLES, "--run", "plain", "--budget", 6)
+    data = written(as_published(frame), "published.csv")
+    done = run("value", data, *ROLES, "--run", "run", "--budget", 6)
+    assert done.stdout == plain.stdout
+    told = "read: poor as per cent (12.5 % is 12.5), spent as $ amounts with thousands by comma, "
+    assert f"{told}tested as dates, day first, y as numbers with a decimal comma\n" in done.stderr
+    assert "is taken for texts" not in done.stdout
+
+    other = as_published(frame)
+    other.loc[::10, "poor"] = "n/a?"
+    done = run("value", written(other), *ROLES, "--run", "other", "--budget", 6)
+    told = "poor is taken for texts: most cells are percentages such as "
+    assert re.search(f"^  beware +{told}", done.stderr, flags=re.MULTILINE)
+    assert f"Beware: {told}" in done.stdout
+
+
+def test_a_run_goes_on_with_the_forms_it_began_with():
+    frame, scored = as_published(districts())[:90], as_published(districts())[90:]
+    how = (*ROLES, "--run", "run", "--budget", 4, "--validation", written(scored, "validation.csv"))
+    data = written(frame)
+    run("value", data, *how)
+    assert "poor=decimal-point %" in Path("run/config.toml").read_text()
+    more = frame[:1].assign(poor="0.5")
+    written(pd.concat([frame, more]))
+    for verb in (("resume", "run"), ("value", data, *how)):
+        message = refuse(*verb)
+        assert "column 'poor' is read as per cent (12.5 % is 12.5), but '0.5' in line 92" in message
+    written(pd.concat([frame, more.assign(poor="0.5 %")]))
+    assert "poor as per cent" in run("resume", "run", "--accept-rows").stderr
+
+
+def test_an_option_decides_between_two_forms_and_numbers_of_owners_have_their_column():
+    frame = good().assign(x=(1000 * good()["x"].abs() + 1001).round().astype(int))
+    frame = frame.rename(columns={"who": "StoreID"}).assign(StoreID=[7, 8, 9] * 20)
+    roles = ("--owner", "StoreID", "--target", "y", "--budget", 7)
+    plain = run("value", written(frame), *roles, "--run", "plain")
+    data = written(frame.assign(x=[f"{x:,}" for x in frame["x"]]))
+    assert "--numbers 'x=decimal-comma'" in refuse("value", data, *roles)
+    done = run("value", data, *roles, "--run", "run", "--numbers", "x=thousands-comma")
+    assert done.stdout == plain.stdout
+    assert "StoreID 7" in done.stdout
+    assert "StoreID 7" in page()
+    assert "StoreID 8" in run("compare", "run", 7, 8).stdout
+    assert run("predict", "run", "--members", "7,8").stdout.startswith("{StoreID 7, StoreID 8}: ")
+    run("report", "run", "--statements", "out", "--only", 7)
+    assert [file.name for file in Path("out").iterdir()] == ["statement-StoreID-7.html"]

@@ -208,3 +208,12 @@ def test_whoever_is_in_a_row_of_a_cover_meets_all_others_equally_often():
     share = 2 / 6
     z = (met.mean(axis=0) - share) / np.sqrt(share * (1 - share) / 4000)  # at least once a cover
     assert np.abs(z).max() < norm.isf(1e-4 / 2 / 6)
+
+
+def test_an_owner_is_found_by_its_number_alone_unless_two_have_it():
+    names = ("StoreID 7", "StoreID 17", "Shop 17", "8", "Store 8")
+    assert coalitions.find_owner("7", names) == "StoreID 7"
+    assert coalitions.find_owner(" 8", names) == "8"
+    for name in ("17", "9", "StoreID"):
+        with pytest.raises(InputError, match="unknown owner"):
+            coalitions.find_owner(name, names)

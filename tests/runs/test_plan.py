@@ -78,7 +78,11 @@ DOUBTS = {
     "leak": (table(z=table()["y"].map({True: "a", False: "b"})), {}, "beware.*the column z al"),
     "few validation rows": (table(who=LONG * 6), {}, "check .*40 validation .* 40 owners the aver"),
     "small budget": (table(), {"budget": 8}, "check .*8 .* than the 9 most"),
-    "percentages": (table().replace({"k": {"n": "8 %", "s": "9 %"}}), {}, "check .*k: perce"),
+    "percentages": (
+        table().replace({"k": {"n": "8 %", "s": "9"}}),
+        {},
+        "beware .*k is taken for te",
+    ),
     "identifier": (table(n=range(ROWS)), {}, "check .*n: every row has .*out with --drop 'n'"),
     "misspelt": (table(who=["toyota", "toyouta"] * 120), {}, "check .*toyota and toyouta look"),
     "nobody": (table(who=["a", "null"] * 120), {}, "check .*'null': that is how empty cells are"),
@@ -92,6 +96,19 @@ def test_doubts_are_said_before_anything_is_paid(kind):
     frame, sections, words = DOUBTS[kind]
     said = plan(prepare(frame, **sections), "run", 0)
     assert re.search(words, said), said
+
+
+def test_the_plan_says_how_numbers_and_dates_are_read():
+    money = [f"${i},{i % 10}00.5" for i in range(1, ROWS + 1)]
+    frame = table(price=money, share=[f"{i / 4} %" for i in range(ROWS)], part=["1 %", "2 %"] * 120)
+    frame["met"] = pd.to_datetime(frame["day"]).dt.strftime("%d.%m.%Y")
+    said = plan(prepare(frame), "run", 0)
+    assert (
+        "read: price as $ amounts with thousands by comma, share and part as per cent (12.5 % is "
+        "12.5), met as dates, day first\n"
+    ) in said
+    assert "beware" not in said
+    assert "read:" not in plan(prepare(table()), "run", 0)
 
 
 def test_who_joins_and_who_leaves_is_named_and_so_are_sheets_not_read():

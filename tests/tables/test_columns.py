@@ -83,11 +83,6 @@ def test_a_few_texts_among_dates_are_refused_and_times_are_of_one_zone():
     assert found.nunique() == 1
 
 
-@pytest.mark.parametrize("values", [["1,5", "2,25", None], ["1.234,5", "2"], ["1,234", "12"]])
-def test_a_decimal_comma_is_not_guessed(values):
-    refused(r"numbers with a comma such as '1", tidy, column(values))
-
-
 @pytest.mark.parametrize("number", [np.inf, -np.inf, 1e200, 10**400, -(10**400)], ids=range(5))
 def test_numbers_are_finite(number):
     cells = column([1.0, number, None], dtype=object)

@@ -13,6 +13,7 @@ from dupre.data.owners import Owners
 from dupre.notes import Code
 from dupre.tables import doubts
 from dupre.tables.columns import columns_of
+from dupre.tables.numbers import Form
 from dupre.utility.model import ModelUtility
 
 RNG = np.random.default_rng(0)
@@ -120,12 +121,13 @@ def test_accuracy_says_little_if_most_rows_are_of_one_class_and_what_is_named_ca
 WRITTEN = {  # cells apart by bars, columns by semicolons
     "dates": "31.05.2024|1.6.24; 5/31/2024 12:30|6/1/2024; 31 May 2024|1 Jun 2024; "
     "May 31, 2024|Jun 1, 2024",
-    "percentages": "12 %|7.5%",
+    "percentages": "12 %|7.5%; 12.5 %|n/a?|7 %",
     "numbers with signs between thousands": "1'234|999|2’000.50; 1 234|999",
-    "numbers with a decimal point": "1.5|2",
+    "numbers with a decimal point": "1.5|2; 1.5|2|3|other",
+    "numbers with a comma": "1,5|2.5|1,234.5",
     "numbers with a currency or a unit": "€ 3.25|€ 12; CHF 9,098.40|CHF 12.00; $355,000|-$12|7; "
     f"{'':5000}70 kg|7; 3.25€|4 EUR|$5; 70.1 kg|9 Kg|8; 21.5 °C|7 °C",
-    "": "12a|12b; site 1|site 2; 1st|2nd|3rd; 007|12; north|south; 10-20|20-30",
+    "": "12 %|high|low; 12a|12b; site 1|site 2; 1st|2nd|3rd; 007|12; north|south; 10-20|20-30",
 }
 
 
@@ -135,7 +137,10 @@ WRITTEN = {  # cells apart by bars, columns by semicolons
 def test_texts_that_are_numbers_for_people_are_named(what, column):
     cells = 20 * column.split("|")
     frame = table(["b", "c"] * (len(cells) // 2), z=cells, x=[2] + [1.5] * (len(cells) - 1))
-    assert begin(told(doubts.columns_to_check, frame), what and f"z: {what} such as ")
+    words = what and f"z is taken for texts: most cells are {what} such as "
+    assert begin(told(doubts.columns_to_check, frame), words)
+    asked = {"z": Form("text")}
+    assert not told(doubts.columns_to_check, frame, forms=asked)
 
 
 @pytest.mark.parametrize(
@@ -200,6 +205,8 @@ def test_names_of_nobody_and_equal_numbers_are_doubted():
         ]
     found = texts(doubts.doubtful_names(("1", "01", "1.0", "2", "10", "1x")))
     assert begin(found, "'1', '01' and '1.0' are the same number, and are taken for 3 owners")
+    found = texts(doubts.doubtful_names(("StoreID 7", "StoreID 07", "Store 7")))
+    assert begin(found, "'StoreID 7' and 'StoreID 07' are the same number")
 
 
 def test_rows_that_differ_in_the_last_digits_are_told():

@@ -226,6 +226,21 @@ def test_one_table_may_be_written_in_several_ways(written, contents):
     assert frame.to_dict("list") == {"o": ["a", "b"], "x": [1, 2], "y": ["u", "v"]}
 
 
+def test_codes_that_begin_with_zeros_are_kept_and_other_numbers_as_they_are_written_if_asked(
+    written,
+):
+    rows = "zip,month,x,n\n00123,01,0.001,1.50\n12345,12,100,2\n,02,1.001,NA\n"
+    frame = parsed(written(rows))
+    assert frame["zip"].tolist()[:2] == ["00123", "12345"]
+    assert frame["zip"].isna().tolist() == [False, False, True]
+    numbers = {"month": [1, 12, 2], "x": [0.001, 100, 1.001]}
+    assert frame[["month", "x"]].to_dict("list") == numbers
+    assert frame.index.tolist() == [2, 3, 4]
+    kept = read_one(written(rows), written=("n", "unknown"))["n"]
+    assert kept.tolist()[:2] == ["1.50", "2"]
+    assert kept.isna().tolist() == [False, False, True]
+
+
 def test_delimiter_decimal_sign_and_encoding_can_be_stated_and_text_kept(written):
     frame = parsed(written('o,x\n\na,"1\n2"\nb,3\n\nc,4\n'))
     assert (frame.index.name, frame.index.tolist()) == ("line", [3, 5, 7])
@@ -233,7 +248,7 @@ def test_delimiter_decimal_sign_and_encoding_can_be_stated_and_text_kept(written
     assert parsed(written("o,x,y\n")).shape == (0, 3)
     assert list(parsed(written(",o\n0,a\n1,b\n")).columns) == ["unnamed column 1", "o"]
 
-    frame = parsed(written("o,x\n007,007\nNA,NA\n,\n"), as_text=("o",))
+    frame = parsed(written("o,x\n007,07\nNA,NA\n,\n"), as_text=("o",))
     assert frame.iloc[0].tolist() == ["007", 7]
     assert frame["o"].tolist()[1] == "NA"
     assert frame.isna().to_numpy().tolist() == [[False, False], [False, True], [True, True]]

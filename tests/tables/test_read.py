@@ -192,3 +192,51 @@ def test_a_column_that_the_first_sheet_lacks_may_be_on_another(tmp_path):
         words + "The other sheets are 'Data': choose one, such as with sheet='Data'", table, path
     )
     assert len(table(path, sheet="Data")) == 8
+
+
+def test_numbers_of_all_files_are_read_in_one_form_and_validation_rows_too(directory):
+    directory(
+        a__csv='p,s,y\n"1,234",5 %,u\n"12,500",7 %,v\n', b__csv="p,s,y\n12.5,8 %,u\n999,9 %,v\n"
+    )
+    frame = table("data")
+    assert frame["p"].tolist() == [1234, 12500, 12.5, 999]  # 12.5 decides for both files
+    assert frame["s"].tolist() == [5, 7, 8, 9]
+    assert {name: str(form) for name, form in frame.attrs["forms"].items()} == {
+        "p": "thousands-comma",
+        "s": "decimal-point %",
+    }
+    data, forms = Data("data", "o", "y"), frame.attrs["forms"]
+    directory(**{"../v__csv": 'p,s,y\n"2,000",5 %,u\n"3,000",6 %,v\n'})
+    found = read_validation("v.csv", frame.drop(columns=[]), data)
+    assert found["p"].tolist() == [2000, 3000]
+    directory(**{"../v__csv": "p,s,y\n1,5 %,u\n2,6,v\n"})
+    refused("'s' is read as per cent .* but '6' in line 3", read_validation, "v.csv", frame, data)
+    directory(b__csv="p,s,y\n12,8 %,u\n999,9 %,v\n")
+    refused("column 'p' fits two forms: '1,234' in line 2 of data/a.csv", table, "data")
+    assert table("data", numbers="p=decimal-comma")["p"].tolist() == [1.234, 12.5, 12, 999]
+    kept = [f"{name}={form}" for name, form in forms.items()]
+    again = read_table(data, kept)
+    assert again["p"].tolist() == [1234, 12500, 12, 999]
+    directory(b__csv="p,s,y\n12,8 %,u\n999,soon,v\n")
+    refused("'s' is read as .* but 'soon' in line 3 of data/b.csv", read_table, data, kept)
+
+
+def test_codes_of_one_file_are_codes_in_all_and_a_stated_text_is_kept_as_it_is_written(directory):
+    directory(a__csv="k,x,y\n00123,1,u\n00200,2,v\n", b__csv="k,x,y\n12345,3,u\n12346,4,v\n")
+    frame = table("data")
+    assert frame["k"].tolist() == ["00123", "00200", "12345", "12346"]
+    assert frame["x"].tolist() == [1, 2, 3, 4]
+    frame = table("data", numbers=["x=text"])
+    assert frame["x"].tolist() == ["1", "2", "3", "4"]
+    directory(**{"../v__csv": "k,x,y\n12345,2,u\n00123,1,v\n"})
+    found = read_validation("v.csv", frame, Data("data", "o", "y", numbers=["x=text"]))
+    assert found[["k", "x"]].to_numpy().tolist() == [["12345", "2"], ["00123", "1"]]
+
+
+def test_owners_that_are_all_numbers_are_named_with_their_column(directory):
+    for rows, names in (
+        ("o,x,y\n7,1,u\n08,2,v\n", ["o 7", "o 08"]),
+        ("o,x,y\n7,1,u\nb,2,v\n", ["7", "b"]),
+    ):
+        directory(all__csv=rows)
+        assert table("data/all.csv")["o"].tolist() == names

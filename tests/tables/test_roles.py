@@ -67,8 +67,8 @@ def test_one_owner_lists_and_numbers_of_rows_are_no_owners_and_every_row_has_a_t
     unfit("'y' is empty in 4 of 4", target=[None] * 4)
     notes = [f"note {i}" for i in range(60)]
     unfit("60 different texts in 60 rows", owner=["a", "b"] * 30, target=notes)
-    prices = [f"${i},000" for i in range(60)]
-    words = r"holds numbers with a currency or a unit such as '\$0,000'; expected numbers: remove"
+    prices = [f"{'€$'[i % 2]}{i}" for i in range(60)]
+    words = r"holds numbers with a currency or a unit such as '€0', not all with the same unit"
     unfit(f"'y' {words}", owner=["a", "b"] * 30, target=prices)
 
 
@@ -89,7 +89,8 @@ def test_a_target_is_something_to_predict_and_dropped_columns_are_not_checked():
         (["2024-05-31", "2024-06-01"] * 2, "holds dates; expected classes or numbers"),
         ([[1], [2], [1], [2]], "holds lists"),
         ([1.0, float("inf"), 2.0, 3.0], "'y' holds inf in line 3"),
-        (["1,5", "2,5", "3,5", "4,5"], "numbers with a comma"),
+        (["31.05.2024", "1.6.2024"] * 2, "holds dates; expected classes or numbers"),
+        (["1,500", "2,500", "3", "4"], "column 'y' fits two forms: '1,500' in line 2"),
         (["1", "?", "2", "3"], r"'y' holds numbers, but '\?' in line 3"),
     ):
         unfit(match, target=target)

@@ -13,7 +13,7 @@ from dupre.spec import EXTERNAL
 
 @o.states(
     "owner target empty floor bounds semivalues samples kernel prior_mean strategy task delimiter "
-    "drop decimal encoding sheet skip_empty seed",
+    "drop decimal numbers encoding sheet skip_empty seed",
     required="owner target empty",
 )
 def init(

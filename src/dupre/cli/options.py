@@ -29,6 +29,11 @@ SETTINGS = {
     "delimiter": ("C", "Between the cells of a CSV file."),
     "decimal": ("C", "Sign before decimals in a CSV file; by default a point."),
     "encoding": ("NAME", "Of a text file, such as cp1252; by default UTF-8."),
+    "numbers": (
+        "COLUMN=FORM",
+        "How a column is written if it can be read in two ways: decimal-point, thousands-comma, "
+        "decimal-comma, thousands-point, day-first, month-first, year-first, or text; repeatable.",
+    ),
     "sheet": ("NAME", "Of an Excel file; by default the first sheet."),
     "model": (
         "NAME",

@@ -209,6 +209,7 @@ COMMAND_WORDS = {
     Remedy.ENCODING: "--encoding ",
     Remedy.EVALUATE: "see `dupre suggest {run}`",
     Remedy.GO_ON: "`dupre resume {run}` goes on",
+    Remedy.NUMBERS: "--numbers ",
     Remedy.ONE_PROCESS: "--jobs 1",
     Remedy.SAMPLES: "--samples",
     Remedy.SHEET: "--sheet ",

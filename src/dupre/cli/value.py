@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "owner target validation folds folds_by folds_in_time holdout equal_owners model "
     "metric empty floor bounds semivalues samples kernel "
     "prior_mean strategy budget until time jobs dask repeats skip_failures timeout task delimiter "
-    "drop decimal encoding sheet skip_empty seed",
+    "drop decimal numbers encoding sheet skip_empty seed",
 )
 def value(
     printing: output.Printing,

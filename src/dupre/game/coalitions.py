@@ -95,11 +95,13 @@ def check_named_once(names: Sequence[str], shown: object) -> None:
 def find_owner(name: str, names: tuple[str, ...]) -> str:
     """The owner of this name, or the only one whose name differs by blanks at its ends.
 
-    People cannot see such blanks in a table.
+    People cannot see such blanks in a table. The number alone will do for "StoreID 7".
     """
     if name in names:
         return name
     near = [one for one in names if one.strip() == name.strip()]
+    if not near and name.strip().isdecimal():
+        near = [one for one in names if one.endswith(f" {name.strip()}")]
     if len(near) != 1:
         raise unknown_owner(name, names)
     return near[0]

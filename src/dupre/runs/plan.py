@@ -13,6 +13,7 @@ from dupre.notes import INFO, Code, Note, note, worst_first
 from dupre.predictor.calibration import Z95
 from dupre.result.as_text import coalition_count
 from dupre.runs.run import Run
+from dupre.tables.numbers import explain_forms
 from dupre.utility.estimator import uses_torch
 from dupre.utility.model import ModelUtility
 from dupre.valuation.deals import FURTHER
@@ -110,7 +111,12 @@ def _columns(run: Run) -> list[str]:
     if found is None:
         return []
     kinds = {"numbers": found.numbers, "categories": found.categories, "dates": found.dates}
-    return [f"{kind}: {join_list(map(printable, names))}" for kind, names in kinds.items() if names]
+    lines = [
+        f"{kind}: {join_list(map(printable, names))}" for kind, names in kinds.items() if names
+    ]
+    used = (*found.used, run.spec.data.target)
+    read = {name: form for name, form in run.forms.items() if name in used}
+    return [*lines, f"read: {explain_forms(read)}"] if read else lines
 
 
 def _few_validation_rows(run: Run) -> list[Note]:

@@ -46,20 +46,21 @@ def prepare_new(spec: Spec) -> Run:
 def prepare(spec: Spec) -> Run:
     """Read the data, build what is to be trained; InputError if trainings would fail."""
     data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
-    frame = read_table(data)
+    frame = read_table(data, spec.history.forms)
+    forms = frame.attrs["forms"]
     columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
     task = infer_task(frame, data)
     left_out = [name for name, _ in columns.left_out]
     advice = (
         *files_to_check(data, wanted.validation),
-        *doubts.columns_to_check(frame, columns, data.target),
+        *doubts.columns_to_check(frame, columns, data.target, forms),
     )
     if spec.is_external:
         used = frame.drop(columns=left_out)
         owners = _owners(used, used, data, columns, task)
         _check_choices(owners, choices, spec)
         advice = (*advice, *doubts.doubtful_names(owners.names))
-        return Run(spec, choices, owners, _external_utility(wanted), notes=advice)
+        return Run(spec, choices, owners, _external_utility(wanted), notes=advice, forms=forms)
     model = models.model(wanted.model, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
     used = frame.drop(columns=list(data.drop) if model.raw else left_out)
@@ -96,6 +97,7 @@ def prepare(spec: Spec) -> Run:
             *doubts.doubtful_names(owners.names),
         ),
         columns=columns,
+        forms=forms,
         skipped=_skipped_rows(frame, validation if wanted.validation else None),
     )
 

@@ -21,6 +21,7 @@ from dupre.spec import PER_OWNER, Spec
 from dupre.store.origin import Origin, of_owners, origin_of
 from dupre.store.store import Store, Stored
 from dupre.tables.columns import Columns
+from dupre.tables.numbers import Forms, write_forms
 from dupre.utility.describe import Traits, describe
 from dupre.utility.model import ModelUtility
 from dupre.wording import count_things, json_text
@@ -55,6 +56,7 @@ class Run:
         model: the preprocessing and the model in words, a line each.
         notes: what the data make worth knowing; they stay with the values.
         columns: what the columns hold; None if trainings are done elsewhere.
+        forms: how numbers and dates are written, by column.
         skipped: rows left out and why, in words.
         spot_check: whether to train one stored coalition again before a run goes on.
         accept_model: whether to keep trainings although the model has changed.
@@ -67,6 +69,7 @@ class Run:
     model: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     columns: Columns | None = None
+    forms: Forms = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
     spot_check: bool = True
     accept_model: bool = False
@@ -99,7 +102,8 @@ class Run:
 
     def after(self, command: str) -> Run:
         """The same, with one more command in its history."""
-        return replace(self, spec=self.spec.after(command, tuple(self.column_names)))
+        spec = self.spec.after(command, tuple(self.column_names), write_forms(self.forms))
+        return replace(self, spec=spec)
 
     def explain(self, valuation: Valuation) -> Valuation:
         """Add the commands, what utility means, the model in words and the notes on the data."""

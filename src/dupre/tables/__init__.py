@@ -1,8 +1,9 @@
 """From a file to owners, validation rows and a model; for the command and for Python.
 
-`read` finds and joins files, `formats` reads one of them, `columns` says what its
-columns hold, `roles` checks the owner and target columns, `preprocessing` and `models` build what
-is trained, `user_code` loads a user's own code.
+`read` finds and joins files, `formats` reads one of them, `numbers` reads numbers and dates as
+people write them, `columns` says what its columns hold, `roles` checks the owner and target
+columns, `folds` splits rows, `preprocessing` and `models` build what is trained, `user_code` loads
+a user's own code.
 
 The names below are for users (docs/tables.md).
 """

@@ -1,6 +1,6 @@
 """What the columns of a table hold: numbers, categories or dates, and which are of no use.
 
-Some texts are numbers or dates for people, but categories for a model: `12 %`, `€ 3.25`.
+Texts that are numbers or dates for people (`12 %`, `31.05.2024`) are read before, by `numbers`.
 A column is of one kind in all its rows. A few cells of another kind ("?" among numbers) are
 refused. They do not turn numbers into categories: a model would be trained on the wrong thing
 without a warning.
@@ -33,33 +33,7 @@ MAX_TEXTS = 50
 FEW = 0.05
 """Share of cells below which cells of another kind than the rest are errors in the data."""
 
-_DECIMALS = r"(?:[.,]\d+)?"
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
-WRITTEN_NUMBERS = {
-    "percentages": rf"\s*[-+]?\d+{_DECIMALS}\s*%\s*",
-    "numbers with signs between thousands": (
-        rf"\s*[-+]?\d{{1,3}}(?:['’\u00a0\u202f ]\d{{3}})+{_DECIMALS}\s*"
-    ),
-    "numbers with a decimal point": r"\s*[-+]?\d*\.\d+\s*",
-    "dates": (
-        r"(?i)\s*(?:\d{1,2}\.\d{1,2}\.\d{2,4}|\d{1,2}/\d{1,2}/\d{2,4}|\d{1,2}-\d{1,2}-\d{2,4}"
-        rf"|\d{{4}}[./]\d{{1,2}}[./]\d{{1,2}}|\d{{1,2}}\.?[ -]{_MONTH}[ -]\d{{2,4}}"
-        rf"|{_MONTH} \d{{1,2}},? \d{{4}})(?:[ T].*)?\s*"
-    ),
-}
-"""How texts look that are numbers or dates for people, but categories for a model."""
-
-WITH_UNIT = "numbers with a currency or a unit"
-
-_CURRENCY = r"[$€£¥₹₩₽₺₪₫฿]|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|CZK|BRL)\b|Fr\."
-_NUMBER = r"\d+(?:[.,'’\u00a0\u202f ]\d+)*"
-_AROUND_NUMBER = (  # of a stripped text; blanks that can be matched in two ways take time
-    rf"[-+]?\s*(?:(?P<before>{_CURRENCY})\s*[-+]?)?{_NUMBER}"
-    rf"(?:\s*(?P<after>{_CURRENCY}|[^\W\d_][^\s\d]{{0,9}}|°[CF]))?"
-)
-
 _DATE = r"\d{4}-\d{2}-\d{2}"
-_WITH_COMMA = r"\s*[-+]?\d+(?:[.,]\d+)*,\d+(?:[.,]\d+)*\s*"
 _PLACEHOLDERS = {"na", "n.a.", "n/a", "nan", "null", "none", "missing", "#div/0!", "#value!"}
 
 
@@ -182,31 +156,6 @@ def tidy(column: pd.Series, *, needed: bool = False) -> pd.Series:
     return column
 
 
-def looks_like(column: pd.Series) -> str:
-    """What the texts of a column are for people, in words; "" if they are texts."""
-    text = column[column.notna().to_numpy()].astype(str)
-    number = pd.to_numeric(text, errors="coerce").notna()
-    for name, pattern in WRITTEN_NUMBERS.items():
-        found = text.str.fullmatch(pattern)
-        if found.any() and (found if name == "dates" else found | number).mean() > 1 - FEW:
-            return name
-    return WITH_UNIT if _has_unit(text, number.to_numpy(dtype=bool)) else ""
-
-
-def _has_unit(text: pd.Series, number: Members) -> bool:
-    """Whether most texts are numbers, and others numbers with a currency or one and the same unit.
-
-    What differs from cell to cell (`12a`, `12b`) is part of a name.
-    """
-    found = text.str.strip().str.extract(f"^{_AROUND_NUMBER}$").fillna("")
-    after = found["after"].str.casefold().str.rstrip(".")
-    money = (found["before"] != "") | found["after"].str.fullmatch(_CURRENCY)
-    units = after[(after != "") & ~money]
-    one = units.nunique() == 1 and not money.any()
-    has = np.asarray(after != "" if one else money, dtype=bool)
-    return bool(has.any() and (has | number).mean() > 1 - FEW)
-
-
 def place(frame: pd.DataFrame | pd.Series, row: int) -> str:
     """Where a row is in its file, in words; without a line in the index, line 1 is the header."""
     index = frame.index
@@ -297,18 +246,7 @@ def _tidy_text(column: pd.Series, *, needed: bool) -> pd.Series:
         every = column.astype(str).where(column.notna(), None)
         return _as_dates(every) if dates.notna().all() else column
     number = pd.to_numeric(text, errors="coerce").notna().to_numpy(dtype=bool)
-    comma = text.str.fullmatch(_WITH_COMMA).to_numpy(dtype=bool)
-    if comma.any() and (comma | number).mean() > 1 - FEW:
-        raise InputError(
-            f"column {column.name!r} holds numbers with a comma such as "
-            f"{quote(text.iloc[first(comma)])} ({place(held, first(comma))}); if it stands before "
-            "the decimals in a CSV file, state ",
-            Remedy.DECIMAL,
-            "','; otherwise write a point before the decimals and nothing between thousands",
-            *([] if needed else or_drop(column.name)),
-        )
-    in_words = text.str.fullmatch(WRITTEN_NUMBERS["numbers with signs between thousands"])
-    _check_few(held, ~(number | in_words.to_numpy(dtype=bool)), "numbers", needed=needed)
+    _check_few(held, ~number, "numbers", needed=needed)
     return column
 
 

@@ -13,6 +13,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,9 @@ from numpy.typing import NDArray
 
 from dupre._types import Bools, Floats, Names, Task
 from dupre.notes import Code, Note, note
-from dupre.tables.columns import MAX_TEXTS, WITH_UNIT, Columns, kind, looks_like
+from dupre.tables.columns import MAX_TEXTS, Columns, kind
 from dupre.tables.formats import EMPTY
+from dupre.tables.numbers import Forms, kept_as_text, looks_like
 from dupre.tables.preprocessing import as_levels, as_numbers
 from dupre.utility.model import ModelUtility
 from dupre.wording import count_things, join_list, percent, printable, quote
@@ -59,37 +61,30 @@ SHORTEST, LONGEST = 5, 40
 """Letters of the words that are compared: shorter ones may differ by a letter on purpose."""
 
 
-WITHOUT_UNIT = (
-    "remove the unit, also the signs between thousands: write 1234.5; the name of the column can "
-    "say the unit."
-)
-
-
-def columns_to_check(frame: pd.DataFrame, columns: Columns, target: str) -> list[Note]:
-    """Columns that may hold something else than a model takes them for."""
+def columns_to_check(
+    frame: pd.DataFrame, columns: Columns, target: str, forms: Forms = MappingProxyType({})
+) -> list[Note]:
+    """Columns that may hold something else than a model takes them for, read in these forms."""
     return [
-        *texts_for_numbers(frame, columns, target),
+        *texts_for_numbers(frame, (*columns.categories, *columns.free_texts, target), forms),
         *similar_classes(frame[target]),
         *identifiers(frame, columns),
         *near_copies(frame, columns, target),
     ]
 
 
-def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> list[Note]:
-    """Columns of texts that are dates or numbers for people."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for name in (*columns.categories, *columns.free_texts, target):
-        if not pd.api.types.is_numeric_dtype(frame[name]) and (what := looks_like(frame[name])):
-            found[what].append(name)
-    usual = "write 2024-05-31 for a date, 0.12 for 12 %, 1234.5 for a number."
+def texts_for_numbers(frame: pd.DataFrame, names: Iterable[str], forms: Forms) -> list[Note]:
+    """Columns of texts whose cells are mostly dates or numbers for people, a note for each."""
     notes = []
-    for what, names in found.items():
-        text = (
-            f"{join_list(map(printable, names))}: {what} such as "
-            f"{quote(frame[names[0]].dropna().iloc[0])} are texts for a model, not numbers; "
-            f"{WITHOUT_UNIT if what == WITH_UNIT else usual}"
-        )
-        notes.append(note(Code.TEXTS_FOR_NUMBERS, text, columns=names, kind=what))
+    asked = kept_as_text(forms)
+    for name in names:
+        if name not in asked and kind(frame[name]) == "text" and (like := looks_like(frame[name])):
+            but = f", but not all ({quote(like.other)})" if like.other else ", in several forms"
+            text = (
+                f"{printable(name)} is taken for texts: most cells are {like.what} such as "
+                f"{quote(like.example)}{but}. Write all alike, or leave cells empty."
+            )
+            notes.append(note(Code.TEXTS_FOR_NUMBERS, text, column=name, kind=like.what))
     return notes
 
 
@@ -354,10 +349,11 @@ def _names_of_nobody(names: Names) -> list[Note]:
 
 def _equal_numbers(names: Names) -> list[Note]:
     """Owners whose names are the same number, written in different ways."""
-    groups: dict[Decimal, list[str]] = defaultdict(list)
+    groups: dict[tuple[str, Decimal], list[str]] = defaultdict(list)
     for name in names:
-        if re.fullmatch(r"[-+]?[0-9]+(\.[0-9]+)?", name.strip()):
-            groups[Decimal(name.strip())].append(name)
+        column, _, number = name.strip().rpartition(" ")  # "StoreID 7"
+        if re.fullmatch(r"[-+]?[0-9]+(\.[0-9]+)?", number):
+            groups[column, Decimal(number)].append(name)
     several = [group for group in groups.values() if len(group) > 1]
     taken = "are the same number, and are taken for {} owners; write them alike if they are one."
     return [

@@ -14,6 +14,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterator
@@ -77,11 +78,17 @@ _NEAREST: dict[str, Any] = {"float_precision": "round_trip"} if pd.__version__[:
 _PASS = "surrogatepass"  # half a character in a text is refused later, by name
 
 
+_CODE = re.compile(rb"(?<![\d.])0\d\d+(?![\d.])")  # 00123; 01 may be a month
+
 USUAL = Files()
 
 
 def read_one(
-    path: str | Path, options: Files = USUAL, *, as_text: Collection[str] = ()
+    path: str | Path,
+    options: Files = USUAL,
+    *,
+    as_text: Collection[str] = (),
+    written: Collection[str] = (),
 ) -> pd.DataFrame:
     """The table of one file.
 
@@ -91,6 +98,7 @@ def read_one(
         options: how it is written.
         as_text: columns of CSV and Excel files to keep as they are written: "007" stays "007", and
             "NA" is a name.
+        written: columns of CSV files whose numbers are kept as texts; cells such as NA are empty.
 
     Raises:
         InputError: no such file, or it cannot be read; says why.
@@ -98,7 +106,7 @@ def read_one(
     path = Path(path).expanduser()
     try:
         _check_file(path)
-        frame = _frame(path, options, as_text)
+        frame = _frame(path, options, as_text, written)
     except OSError as cause:
         raise InputError(f"cannot open {path}: {cause.strerror or first_line(cause)}") from cause
     if not frame.shape[1]:
@@ -158,7 +166,9 @@ def sheet_names(path: Path) -> list[str]:
         return [n for n in names if not book.parse(n, header=None, nrows=1).empty]
 
 
-def _frame(path: Path, options: Files, as_text: Collection[str]) -> pd.DataFrame:
+def _frame(
+    path: Path, options: Files, as_text: Collection[str], written: Collection[str]
+) -> pd.DataFrame:
     kind = suffix(path)
     if kind == ".xlsx":
         return _excel(path, options.sheet, as_text)
@@ -166,11 +176,20 @@ def _frame(path: Path, options: Files, as_text: Collection[str]) -> pd.DataFrame
         return _arrow(path)
     if "json" in kind:
         return read_json(path, options)
-    return read_csv(path, options, as_text)
+    return read_csv(path, options, as_text, written)
 
 
-def read_csv(path: Path, options: Files = USUAL, as_text: Collection[str] = ()) -> pd.DataFrame:
-    """The table of a CSV file; its index is the line on which each row begins."""
+def read_csv(
+    path: Path,
+    options: Files = USUAL,
+    as_text: Collection[str] = (),
+    written: Collection[str] = (),
+) -> pd.DataFrame:
+    """The table of a CSV file; its index is the line on which each row begins.
+
+    A column of digits of which some begin with a zero, such as 00123, is kept as it is written:
+    these are names, and no numbers.
+    """
     delimiter, decimal = options.delimiter, options.decimal
     if delimiter is None:
         delimiter = "\t" if suffix(path) == ".tsv" else ","
@@ -202,25 +221,35 @@ def read_csv(path: Path, options: Files = USUAL, as_text: Collection[str] = ()) 
         lines.append(line)
     if not lines:
         return pd.DataFrame(columns=names)
-    frame = _parse(
-        content,
-        sep=separator,
-        names=names,
-        header=0,
-        index_col=False,
-        dtype={name: str for name in as_text if name in names},
-        na_values={name: [""] if name in as_text else list(EMPTY) for name in names},
-        keep_default_na=False,
-        decimal=decimal,
-        encoding_errors=_PASS,
+    kept = {name for name in (*as_text, *written) if name in names}
+    how = {
+        "sep": separator,
+        "names": names,
+        "header": 0,
+        "index_col": False,
+        "na_values": {name: [""] if name in as_text else list(EMPTY) for name in names},
+        "keep_default_na": False,
+        "decimal": decimal,
+        "encoding_errors": _PASS,
         **_NEAREST,
-    )
+    }
+    frame = _with_codes(_parse(content, dtype=dict.fromkeys(kept, str), **how), content, how)
     if len(frame) != len(lines):
         raise InputError(
             f"{path} has {len(lines)} or {len(frame)} rows, depending on how its quotation marks "
             "are read; write a quotation mark inside a quoted value twice"
         )
     return frame.set_axis(pd.Index(lines, name="line"))
+
+
+def _with_codes(frame: pd.DataFrame, content: bytes, how: dict[str, Any]) -> pd.DataFrame:
+    """The frame with columns such as 00123 as they are written."""
+    numeric = list(frame.select_dtypes("number").columns)
+    if not numeric or not _CODE.search(content):  # few files have codes, and are read once more
+        return frame
+    texts = _parse(content, dtype=dict.fromkeys(numeric, str), usecols=numeric, **how)
+    codes = [n for n in numeric if texts[n].str.fullmatch(r"\s*0\d\d+\s*", na=False).any()]
+    return frame.assign(**{name: texts[name] for name in codes})
 
 
 def _parse(content: bytes, **how: Any) -> pd.DataFrame:

@@ -22,11 +22,19 @@ from dupre.notes import Code, Note, note
 from dupre.spec import Data
 from dupre.tables import formats
 from dupre.tables.columns import as_tuple, kind, or_drop, place, tidy, whole_as_text
+from dupre.tables.numbers import (
+    Forms,
+    find_readings,
+    is_code,
+    parse_forms,
+    read_column,
+)
 from dupre.tables.roles import (
     check_complete,
     check_known,
     check_roles,
     check_validation,
+    name_numbers,
     without_empty,
 )
 from dupre.wording import closest, quote, quote_names
@@ -34,28 +42,42 @@ from dupre.wording import closest, quote, quote_names
 _BESIDE_DATA = ("readme", "license", "licence", "changelog")
 
 
-def read_table(data: Data) -> pd.DataFrame:
+def read_table(data: Data, forms: Sequence[str] | None = None) -> pd.DataFrame:
     """The rows of all owners, checked; its columns are of the types of what they hold.
 
     How many rows were left out for lack of an owner or a target is in `attrs["skipped"]` of the
-    table, in words.
+    table, in words; how numbers and dates are written is in `attrs["forms"]`, by column.
+
+    Args:
+        data: which rows, and how to read them.
+        forms: how numbers and dates are written, such as "price=$ thousands-comma", if that was
+            decided before; by default the cells decide.
 
     Raises:
-        InputError: the table cannot be used; says why and where.
+        InputError: the table cannot be used, or its numbers can be read in two ways; says why and
+            where.
     """
     if data.owner == data.target:
         raise InputError(f"owner and target are the same column {data.owner!r}; expected two")
+    known = None if forms is None else parse_forms(forms)
     files = files_of(str(data.path))  # Python may give a Path
     if files == [Path(data.path).expanduser()]:
-        frame = formats.read_one(files[0], data, as_text=(data.owner,))
+        written = _columns_with_form(data, known)
+        frame = formats.read_one(files[0], data, as_text=(data.owner,), written=written)
         if data.sheet is None:
             _check_first_sheet(files[0], frame, (data.owner, data.target))
     else:
-        frame = _read_many(files, data)
+        frame = _read_many(files, data, known)
     frame, skipped = without_empty(frame, data, ("owner", "target"))
-    frame = check_roles(frame, data).reset_index(drop=True)
+    frame = check_roles(frame, data, known).reset_index(drop=True)
+    frame[data.owner] = name_numbers(frame[data.owner])
     frame.attrs["skipped"] = skipped
     return frame
+
+
+def _columns_with_form(data: Data, forms: Forms | None) -> set[str]:
+    """Columns whose form is known before they are read: their cells are kept as written."""
+    return {*parse_forms(data.numbers), *(forms or ())}
 
 
 def _check_first_sheet(path: Path, frame: pd.DataFrame, needed: Sequence[str]) -> None:
@@ -157,21 +179,27 @@ def read_validation(path: str | Path, frame: pd.DataFrame, data: Data) -> pd.Dat
 
     Args:
         path: of one file; it needs no owner column. It may be written as `data` says, or as usual.
-        frame: the owners' table, as `read_table` returns it, maybe with fewer columns.
+        frame: the owners' table, as `read_table` returns it, maybe with fewer columns. Its
+            `attrs["forms"]` say how numbers and dates are written.
         data: what that was read by.
 
     Raises:
         InputError: it cannot be read, a column is missing or holds something else than in the
             owners' table, or there are classes that no owner has.
     """
+    forms: Forms = frame.attrs.get("forms", {})
     try:
-        found = formats.read_one(path, data)
+        found = formats.read_one(path, data, written=forms)
     except InputError as cause:
         try:
-            found = formats.read_one(path)
+            found = formats.read_one(path, written=forms)
         except InputError:
             raise cause from None
     found, skipped = without_empty(found, data, ("target",))
+    stated = parse_forms(data.numbers)
+    for name in found.columns.intersection(list(forms)):
+        column, _ = read_column(found[name], forms[name], bare=name in stated)
+        found = found.assign(**{name: column})
     result = match_columns(found, frame.drop(columns=data.owner), target=data.target)
     targets = frame[data.target].to_numpy(), result[data.target].to_numpy()
     check_validation(*targets, task=infer_task(frame, data))
@@ -232,10 +260,13 @@ def _tables_among(found: Sequence[Path], where: str) -> list[Path]:
     return tables
 
 
-def _read_many(paths: Sequence[Path], data: Data) -> pd.DataFrame:
+def _read_many(paths: Sequence[Path], data: Data, forms: Forms | None) -> pd.DataFrame:
     """The rows of all files under each other; the index holds file and line."""
     owner = data.owner
-    frames = {path: formats.read_one(path, data, as_text=(owner,)) for path in paths}
+    written = _columns_with_form(data, forms)
+    frames = {
+        path: formats.read_one(path, data, as_text=(owner,), written=written) for path in paths
+    }
     named_inside = all(owner in frame.columns for frame in frames.values())
     _check_one_each(paths, by_name=not named_inside)
     head, model = next(iter(frames.items()))
@@ -245,7 +276,12 @@ def _read_many(paths: Sequence[Path], data: Data) -> pd.DataFrame:
     if not named_inside:
         for path, part in zip(paths, parts.values(), strict=True):
             part.insert(0, owner, formats.stem(path))
-    _check_same_kinds(parts, skip=(owner, *as_tuple(data.drop)))
+    mixed = _mixed_columns(parts, skip=(owner, *written, *as_tuple(data.drop)))
+    for name in _readable_as_written(mixed, paths, data):
+        for path, part in zip(paths, parts.values(), strict=True):
+            part[name] = formats.read_one(path, data, written=(name,))[name]
+        mixed.remove(name)
+    _check_same_kinds(parts, mixed)
     word = "row" if all(part.index.name == "row" for part in parts.values()) else "line"
     # Without these, a column that is empty in one part has the type of the others.
     held = {file: part.dropna(axis=1, how="all") for file, part in parts.items()}
@@ -278,24 +314,48 @@ def _check_same_columns(head: Path, model: pd.DataFrame, path: Path, frame: pd.D
             )
 
 
-def _check_same_kinds(parts: dict[str, pd.DataFrame], *, skip: Sequence[str]) -> None:
+def _mixed_columns(parts: dict[str, pd.DataFrame], *, skip: Sequence[str]) -> list[str]:
+    """Columns that are numbers in some files, and something else in others."""
+    found = []
     for name in next(iter(parts.values())).columns.difference(list(skip)):
+        kinds = {kind(part[name]) for part in parts.values()} - {"empty"}
+        found += [name] * ("number" in kinds and len(kinds) > 1)
+    return found
+
+
+def _readable_as_written(names: Sequence[str], paths: Sequence[Path], data: Data) -> list[str]:
+    """Columns whose cells fit one form in all files together, or are codes such as 00123.
+
+    One file may hold 999 alone, which is a number, and another 1'234, which is a text.
+    """
+    if not names:
+        return []
+    frames = [formats.read_one(path, data, written=names) for path in paths]
+    found = []
+    for name in names:
+        column = pd.concat([frame[name].astype(object) for frame in frames])
+        if is_code(column) or find_readings(column, decimal=data.decimal):
+            found.append(name)
+    return found
+
+
+def _check_same_kinds(parts: dict[str, pd.DataFrame], names: Sequence[str]) -> None:
+    for name in names:
         seen: dict[str, str] = {}
         for file, part in parts.items():
             seen.setdefault(kind(part[name]), file)
         seen.pop("empty", None)
-        if len(seen) > 1 and "number" in seen:
-            other = next(found for found in seen if found != "number")
-            column = parts[seen[other]][name].dropna()
-            as_number = pd.to_numeric(column.astype(str), errors="coerce")
-            odd = column[as_number.isna().to_numpy()]
-            odd = column if odd.empty else odd
-            raise InputError(
-                f"column {name!r} holds numbers in {seen['number']}, but {quote(odd.iloc[0])} in "
-                f"{place(odd, 0)} of {seen[other]}; expected one kind in all files: leave such "
-                "cells empty",
-                *or_drop(name),
-            )
+        other = next(found for found in seen if found != "number")
+        column = parts[seen[other]][name].dropna()
+        as_number = pd.to_numeric(column.astype(str), errors="coerce")
+        odd = column[as_number.isna().to_numpy()]
+        odd = column if odd.empty else odd
+        raise InputError(
+            f"column {name!r} holds numbers in {seen['number']}, but {quote(odd.iloc[0])} in "
+            f"{place(odd, 0)} of {seen[other]}; expected one kind in all files: leave such cells "
+            "empty",
+            *or_drop(name),
+        )
 
 
 def _match_column(column: pd.Series, training: pd.Series) -> pd.Series:

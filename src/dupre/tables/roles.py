@@ -22,27 +22,27 @@ from dupre.errors import InputError, Remedy
 from dupre.spec import Data
 from dupre.tables.columns import (
     MAX_TEXTS,
-    WITH_UNIT,
     as_tuple,
     check_drop,
     first,
     kind,
-    looks_like,
     place,
     tidy,
     whole_as_text,
 )
+from dupre.tables.numbers import WITH_UNIT, Forms, kept_as_text, looks_like, read_forms
 from dupre.wording import did_you_mean, quote, quote_names
 
 MANY_OWNERS = 20
 """With more owners than this, more than one owner per two rows counts as a mistake."""
 
 
-def check_roles(frame: pd.DataFrame, data: Data) -> pd.DataFrame:
+def check_roles(frame: pd.DataFrame, data: Data, known: Forms | None = None) -> pd.DataFrame:
     """The table with owner names as text and every column in the type of what it holds.
 
     An index called "line" or "row" says where rows are in the file. The contents of columns to drop
-    are not checked.
+    are not checked. How numbers and dates are written is in `attrs["forms"]` of the table; `known`
+    are the forms of before, if they are decided.
 
     Raises:
         InputError: a column is missing, or its contents do not fit its role.
@@ -51,16 +51,19 @@ def check_roles(frame: pd.DataFrame, data: Data) -> pd.DataFrame:
     for role, name in (("owner", owner), ("target", target)):
         check_known(frame, role, name)
     check_drop(frame, owner=owner, target=target, drop=drop)
+    frame, forms = read_forms(frame, data, known)
     result = {}
     for name in frame.columns:
         if name == owner:
             result[name] = _owner_names(frame[name])
-        elif name in drop:
+        elif name in drop or name in kept_as_text(forms):
             result[name] = frame[name]
         else:
             result[name] = tidy(frame[name], needed=name == target)
     _check_target(result[target])
-    return pd.DataFrame(result, index=frame.index)
+    table = pd.DataFrame(result, index=frame.index)
+    table.attrs["forms"] = forms
+    return table
 
 
 def without_empty(
@@ -119,6 +122,16 @@ def _owner_names(column: pd.Series) -> pd.Series:
     return texts.astype(object)
 
 
+def name_numbers(owners: pd.Series) -> pd.Series:
+    """Owner names that are all numbers with the name of their column: "StoreID 7" for 7.
+
+    In a sentence, 7 alone is not seen to be an owner.
+    """
+    if not owners.str.fullmatch(r"[-+]?\d+").all():
+        return owners
+    return f"{owners.name} " + owners
+
+
 def _check_owners(texts: pd.Series) -> None:
     numbers = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
     different = texts.nunique()
@@ -170,11 +183,12 @@ def _check_target(column: pd.Series) -> None:
             f"{len(column)} rows; expected something to predict"
         )
     if found == "text":
-        if different > MAX_TEXTS and looks_like(column) == WITH_UNIT:
+        like = looks_like(column) if different > MAX_TEXTS else None
+        if like and like.what == WITH_UNIT:
             raise InputError(
                 f"the target column {column.name!r} holds {WITH_UNIT} such as "
-                f"{quote(column.iloc[0])}; expected numbers: remove the unit and the signs between "
-                "thousands, write 1234.5"
+                f"{quote(like.example)}, not all with the same unit; expected "
+                "numbers: write all alike"
             )
         if different > MAX_TEXTS and different > len(column) / 2:
             raise InputError(
