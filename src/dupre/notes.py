@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from string import Formatter
 from typing import Any, Self
+
+from dupre.wording import percent
 
 __all__ = ["Code", "Note", "Severity", "has", "note", "select", "warnings", "worst_first"]
 
@@ -58,6 +61,10 @@ class Code(StrEnum):
     """Some of the most important coalitions are not evaluated."""
     WORSE_THAN_NOTHING = "worse_than_nothing", STOP
     """All data together score worse than none."""
+    NO_GAIN = "no_gain", STOP
+    """All data together score the same as none."""
+    GAIN_UNSURE = "gain_unsure", STOP
+    """That all data together are worth more than none is not sure enough."""
     NONE_ABOVE_FLOOR = "none_above_floor", STOP
     """No coalition scores above the floor."""
     OUTSIDE_BOUNDS = "outside_bounds", STOP
@@ -66,6 +73,8 @@ class Code(StrEnum):
     """Validation rows are also among the rows to train on."""
     ONE_CLASS = "one_class", STOP
     """All validation rows are of one class."""
+    AMOUNT_UNDECIDED = "amount_undecided", STOP
+    """By other possible values most of an amount would go to others."""
 
     # Utilities that predictions rest on.
     EQUAL_UTILITIES = "equal_utilities", BEWARE
@@ -230,6 +239,67 @@ GUESSED = frozenset({Code.EQUAL_UTILITIES, Code.TWO_UTILITIES, Code.NO_MIDDLE_SI
 TOO_NARROW = frozenset({Code.FEW_ROWS, Code.FEW_OF_A_CLASS, Code.DOMINANT_ROW})
 """Codes that say that validation rows cannot tell how far others would lead."""
 
+LONGEST_SHORT = 20
+"""Words of the short form of a note: it stands on the first screen."""
+
+SHORT: Mapping[Code, str] = {
+    Code.UNFINISHED: "The run is not finished.",
+    Code.FIRST_GUESS: "Too few trainings: {left} of the {first} most important are missing.",
+    Code.WORSE_THAN_NOTHING: "All data together score worse ({all:.4g}) than none ({none:.4g}).",
+    Code.NO_GAIN: "No gain: all data together score {all:.4g}, the same as none.",
+    Code.GAIN_UNSURE: "A gain has a probability of {probability:%}; {needed:%} is needed.",
+    Code.NONE_ABOVE_FLOOR: "No group scores above the floor.",
+    Code.OUTSIDE_BOUNDS: "{outside:,} of {utilities:,} utilities lie outside their bounds.",
+    Code.SEEN_ROWS: "Models have seen {seen:,} of the {rows:,} validation rows.",
+    Code.ONE_CLASS: "All validation rows are of one class.",
+    Code.AMOUNT_UNDECIDED: "{part:%} of an amount are undecided; at most {most:%} may be.",
+    Code.EQUAL_UTILITIES: "All {count:,} utilities known are equal; the others are guessed.",
+    Code.TWO_UTILITIES: "The utilities known are only two numbers; the others are guessed.",
+    Code.NO_MIDDLE_SIZES: "No group of middle size is trained; these are guessed.",
+    Code.DECISIVE_TRAINING: "One training, unlike others of its size, decides a value.",
+    Code.GRAND_BELOW_FLOOR: "All data together score {score:.3g}, below the floor.",
+    Code.FAILED_TRAININGS: "{failed:,} of {evaluated:,} trainings failed and are predicted.",
+    Code.NOT_REPRODUCIBLE: "The same rows give other scores each time, and the model has no seed.",
+    Code.PREDICTOR_FAILED: "The predictor is not clearly better than the mean of a size.",
+    Code.NO_BETTER_THAN_CONSTANT: "The predictor is no better than a constant; train more.",
+    Code.NOT_CORRECTED: "The error of the predictor is not corrected: too few random coalitions.",
+    Code.SUBSIDY_CUT_SHORT: "The search for coalitions that gain by leaving was cut short.",
+    Code.UNUSED_COALITIONS: "{coalitions:,} stored coalitions lack repeats, and are not used.",
+    Code.SEEDS_NOT_MEASURED: "The effect of training seeds is in no interval.",
+    Code.UNKNOWN_ROWS: "The choice of the validation rows is in no interval.",
+    Code.ONE_SPLIT: "The choice of the rows held out is in no interval.",
+    Code.COPIED_ROWS: "Some validation rows are copies of others, and count once.",
+    Code.EQUAL_ROWS: "Some validation rows are equal to others, and may be copies.",
+    Code.FEW_ROWS: "{rows:,} validation rows are too few; {needed:,} are the least.",
+    Code.FEW_OF_A_CLASS: "Too few validation rows of some class.",
+    Code.DOMINANT_ROW: "One validation row outweighs the others.",
+    Code.MISSING_RESAMPLES: "{without:,} of {evaluations:,} evaluations have no resamples.",
+    Code.FEW_RESAMPLES: "{resamples:,} resamples are too few; {needed:,} are the least.",
+    Code.MIXED_RESAMPLES: "Trainings are scored on different numbers of resamples.",
+    Code.ACCEPTED_MODEL: "You accepted that the model of the store has changed.",
+    Code.ACCEPTED_ROWS: "You accepted that earlier trainings are no longer valid.",
+    Code.FAR_NUMBERS: "Some numbers lie very far from most others.",
+    Code.UNEQUAL_CLASSES: "Accuracy, and {part:%} of the validation rows are of one class.",
+    Code.LEAK: "A column nearly determines the target: {column}.",
+    Code.EMPTY_COLUMN: "A column is empty in all validation rows: {column}.",
+    Code.OTHER_RANGE: "Most validation rows lie outside the range trained on: {column}.",
+    Code.UNSEEN_TEXTS: "Validation rows hold texts that no row to train on has: {column}.",
+}
+"""The short form by code; `{fact}` is a fact of the note, `{fact:%}` in per cent. Of other codes it
+is the first sentence of the text."""
+
+
+class _Facts(Formatter):
+    """Puts facts into a short form; `{part:%}` in per cent, never rounded to certainty."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec == "%":
+            return f"{percent(value)} %"
+        return str(super().format_field(value, format_spec))
+
+
+_FACTS = _Facts()
+
 
 @dataclass(frozen=True)
 class Note:
@@ -246,6 +316,20 @@ class Note:
     severity: Severity
     facts: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
+
+    @property
+    def short(self) -> str:
+        """The same in one sentence of at most LONGEST_SHORT words."""
+        found = SHORT.get(self.code, "")
+        try:
+            text = _FACTS.vformat(found, (), self.facts)
+        except KeyError:  # a note without facts, made by hand
+            text = ""
+        text = text or f"{self.text[:1].upper()}{self.text[1:]}".partition(". ")[0]
+        words = text.rstrip(".").split(" ")
+        # A name may have any number of words.
+        end = "." if len(words) <= LONGEST_SHORT else " …"
+        return " ".join(words[:LONGEST_SHORT]).rstrip(".") + end
 
     def __str__(self) -> str:
         # Advice about a table often begins with a name, which must not be capitalised.

@@ -148,10 +148,10 @@ NO_RESULTS = {
     "": "this is no JSON",
     "[" * 100_000: "this is no JSON",
     "[]": "this is no result of dupre",
-    f"{HEAD}3}}": "has version 3 of the format, this dupre knows version 4; read it with the",
-    f"{HEAD}4}}": "is damaged: valuations is missing",
-    f'{HEAD}4, "valuations": [], {PARTS}}}': "holds no valuation",
-    f'{HEAD}4, "valuations": [], {PARTS}, "x": 1}}': "damaged: x is not known; the document has",
+    f"{HEAD}4}}": "has version 4 of the format, this dupre knows version 5; read it with the",
+    f"{HEAD}5}}": "is damaged: valuations is missing",
+    f'{HEAD}5, "valuations": [], {PARTS}}}': "holds no valuation",
+    f'{HEAD}5, "valuations": [], {PARTS}, "x": 1}}': "damaged: x is not known; the document has",
 }
 
 

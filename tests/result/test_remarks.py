@@ -110,7 +110,6 @@ def test_a_result_with_nothing_to_tell_tells_and_warns_of_nothing():
     assert not warned(valuation(corrected=True))
     assert not warned(of_r2(0.01))
     assert not warned(valuation(first_left=2, diagnostics=None))
-    assert not warned(valuation(grand=0.1, empty=0.1, mean=np.zeros(3)))
 
 
 BEWARE = {

@@ -2,9 +2,9 @@
 
 The document follows the records: each field of a record is a field of it, under the same name and
 with its type, and no other field is allowed. Numbers keep every digit; a number that is not known
-(NaN) is null. What is the same for all valuations of a document is written once. Bounds, shares and
-ranks of owners are written for the reader; they follow from the rest and must not contradict it
-when they are read.
+(NaN) is null. What is the same for all valuations of a document is written once. The verdict, and
+bounds, shares and ranks of owners, are written for the reader; they follow from the rest and must
+not contradict it when they are read.
 
 Written as lists, the matrices of 300 owners are 10 MB of digits, and the names of coalitions are
 2 MB. Of many owners a matrix is therefore the base64 text of its 64-bit numbers, least significant
@@ -37,12 +37,13 @@ from dupre.checks import LARGEST
 from dupre.errors import InputError
 from dupre.result.records import Evidence, Facts
 from dupre.result.values import Values
+from dupre.result.verdict import verdict
 from dupre.wording import json_numbers, quote, quote_names
 
 Kind = TypeVar("Kind", bound=Values)
 
 FORMAT = "dupre result"
-VERSION = 4
+VERSION = 5
 """Of the format; it changes with every field, so that a document is read as it was meant."""
 
 PACKED_FROM = 51
@@ -122,7 +123,10 @@ def dumps(valuations: Sequence[Values]) -> str:
     whole = {
         "format": FORMAT,
         "version": VERSION,
-        "valuations": [{"owners": _owner_rows(v)} | _plain(v, len(v.owners)) for v in valuations],
+        "valuations": [
+            {"verdict": _verdict(v), "owners": _owner_rows(v)} | _plain(v, len(v.owners))
+            for v in valuations
+        ],
         "evaluations": first.evaluations,
         "provenance": first.facts.provenance,
         "distances": evidence and evidence.distances,
@@ -161,6 +165,12 @@ def loads(text: str, kind: type[Kind]) -> list[Kind]:
     if not parts:
         raise InputError("the result holds no valuation")
     return [_valuation(kind, part, whole, f"valuations[{i}]") for i, part in enumerate(parts)]
+
+
+def _verdict(v: Values) -> dict[str, Any]:
+    """The verdict; its reasons by the codes of the notes."""
+    found = verdict(v)
+    return {**vars(found), "reasons": [one.code.value for one in found.reasons]}
 
 
 def _owner_rows(v: Values) -> list[dict[str, Any]]:
@@ -217,6 +227,7 @@ def _encode(thing: Any, owners: tuple[str, ...]) -> Any:
 
 def _valuation(kind: type[Kind], raw: dict[str, Any], whole: dict[str, Any], place: str) -> Kind:
     """The valuation at a place of a document."""
+    decided = _convert(raw.pop("verdict", None), _Verdict, f"{place}.verdict")
     stated, place_of_owners = raw.pop("owners", None), f"{place}.owners"
     owners = _convert(stated, list[_Owner], place_of_owners)
     names = tuple(owner.name for owner in owners)
@@ -233,7 +244,17 @@ def _valuation(kind: type[Kind], raw: dict[str, Any], whole: dict[str, Any], pla
     _check_numbers(valuation, stated, place_of_owners)
     _check_sum(valuation, place_of_owners)
     _check_ranks(valuation, stated, place_of_owners)
+    _check_verdict(valuation, decided, f"{place}.verdict")
     return valuation
+
+
+class _Verdict(msgspec.Struct, forbid_unknown_fields=True):
+    """The verdict as it is written; it follows, and is checked by `_check_verdict`."""
+
+    kind: str
+    reasons: list[str]
+    gain_probability: Number
+    undecided: Number
 
 
 class _Owner(msgspec.Struct):
@@ -413,6 +434,15 @@ def _check_ranks(v: Values, stated: Any, place: str) -> None:
             if not low <= _convert(owner[name], Count, at) <= high:
                 expected = f"{low}, which follows from the values and their uncertainty"
                 raise _damage(at, expected, owner[name])
+
+
+def _check_verdict(v: Values, stated: _Verdict, place: str) -> None:
+    """Raise InputError if the verdict is not that on the rest of the document."""
+    for name, follows in _verdict(v).items():
+        found = getattr(stated, name)
+        same = abs(found - follows) <= ROUNDING if isinstance(found, float) else found == follows
+        if not same:
+            raise _damage(f"{place}.{name}", f"{follows!r}, which follows from the rest", found)
 
 
 def _convert(raw: Any, kind: Any, place: str) -> Any:

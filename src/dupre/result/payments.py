@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import pandas as pd
-from scipy.linalg import cholesky
 
-from dupre._types import Bools, Floats
+from dupre._types import Floats
 from dupre.checks import finite
 from dupre.errors import InputError
 from dupre.notes import Code, Note, note, select, warnings
 from dupre.result.as_text import align
+from dupre.result.sharing import Negative, are_shareable, draw_values, share, without_rounding
 from dupre.result.uncertainty import OF_ROWS, rows_in_words
 from dupre.result.values import Values
 from dupre.wording import LONGEST_LINE, cut, escape_controls, join_list, percent, printable
-
-Negative = Literal["zero", "owe"]
-"""What a negative value means: no payment, or a payment by the owner."""
 
 DRAWS = 10_000
 """Joint draws of the values, from which the intervals of payments are taken."""
@@ -104,14 +101,14 @@ def share_amount(
     places = PLACES.get(currency, 2)
     n = len(v.owners)
     _check_terms(amount, minimum, n, places, negative)
-    if not _are_shareable(_without_rounding(v)[None], negative)[0]:
+    if not are_shareable(without_rounding(v)[None], negative)[0]:
         raise InputError(
             "no value is above zero, so there is nothing to share the amount by"
             if negative == "zero"
             else f"the values add up to {v.mean.sum():.4g}; negative='owe' needs a sum above zero"
         )
-    draws = _draw_values(v)
-    shareable = _are_shareable(draws, negative)
+    draws = draw_values(v, DRAWS)
+    shareable = are_shareable(draws, negative)
     # Intervals leave out 2.5 % at each end: no more draws than that may have nothing to share.
     if (part := float(np.mean(shareable))) < 0.975:
         what = "none of them is" if negative == "zero" else "their sum is not"
@@ -119,8 +116,8 @@ def share_amount(
             "the values are too uncertain to share an amount by: with a probability of "
             f"{percent(1 - part)} % {what} above zero; {_remedy(v)} first"
         )
-    low, high = np.quantile(_share(draws[shareable], amount, negative, minimum), [0.025, 0.975], 0)
-    payment = _round_to_sum(_share(v.mean[None], amount, negative, minimum)[0], amount, places)
+    low, high = np.quantile(share(draws[shareable], amount, negative, minimum), [0.025, 0.975], 0)
+    payment = _round_to_sum(share(v.mean[None], amount, negative, minimum)[0], amount, places)
     if not v.std.any():  # to the cent, as the payment itself was rounded to the sum
         low = high = payment
     columns = {"value": v.mean, "payment": payment, "low": low, "high": high}
@@ -180,18 +177,6 @@ def _check_terms(amount: float, minimum: float, n: int, places: int, negative: N
         )
 
 
-def _without_rounding(v: Values) -> Floats:
-    """The values, (n,); those that are only rounding errors of utilities are zero."""
-    size = np.nanmax(np.abs([v.facts.grand, v.facts.empty, *v.evaluations.get("utility", ())]))
-    return np.where(np.abs(v.mean) > 1e-12 * size, v.mean, 0.0)
-
-
-def _are_shareable(values: Floats, negative: Negative) -> Bools:
-    """Whether each row of values says how to share, (m,)."""
-    found = values.max(axis=1) if negative == "zero" else values.sum(axis=1)
-    return np.asarray(found > 0)
-
-
 def _greatest_source(v: Values) -> str:
     """The source of the greatest part of the variance."""
     shares = v.uncertainty.shares()
@@ -206,43 +191,6 @@ def _remedy(v: Values) -> str:
             f"the greatest part of that is the choice of the {rows_in_words(v)}: score on more rows"
         )
     return "repeat the trainings" if greatest == "noise" else "train more coalitions"
-
-
-def _draw_values(v: Values) -> Floats:
-    """Joint draws of the values from their normal distribution, (m, n)."""
-    # A little is added to the diagonal: the values may have a known sum, so that the covariance
-    # is singular, and its factor must not depend on rounding.
-    n, variance = len(v.owners), np.maximum(np.diag(v.uncertainty.total), 0.0)
-    size = float(variance.max())
-    if not size > 0:
-        return v.mean[None]
-    factor = cholesky(v.uncertainty.total + 1e-8 * size * np.eye(n), lower=True)
-    # Each value keeps its own variance: one that is certain is the same in every draw.
-    factor *= np.sqrt(variance / (variance + 1e-8 * size))[:, None]
-    # Always the same draws: the same values give the same bounds, to the cent.
-    normal = np.random.default_rng(0).standard_normal((DRAWS, n))
-    # Owners of the same rows have the same draws, whatever was added.
-    every = np.column_stack([v.mean, v.uncertainty.total])
-    _, first, which = np.unique(every, axis=0, return_index=True, return_inverse=True)
-    return np.asarray(v.mean + normal @ factor.T)[:, first[which.reshape(-1)]]
-
-
-def _share(values: Floats, amount: float, negative: Negative, minimum: float) -> Floats:
-    """Payments before rounding, (m, n): each row adds up to the amount."""
-    if negative == "owe":
-        return np.asarray(amount * values / values.sum(axis=1, keepdims=True))
-    m, n = values.shape
-    positive = np.maximum(values, 0.0)
-    # max(minimum, c p) adds up to the amount. If the k greatest are above the minimum, their sum
-    # S_k gives c; the right k is the last whose smallest owner is above it.
-    ordered = -np.sort(-positive, axis=1)
-    count = np.arange(1, n + 1)
-    sums = np.cumsum(ordered, axis=1)
-    scale = (amount - (n - count) * minimum) / sums
-    above = (scale * ordered >= minimum) & (ordered > 0)
-    above[:, 0] = True  # also if rounding puts the share of the greatest just below the minimum
-    last = n - 1 - np.argmax(above[:, ::-1], axis=1)
-    return np.asarray(np.maximum(minimum, scale[np.arange(m), last, None] * positive))
 
 
 def _round_to_sum(payments: Floats, amount: float, places: int) -> Floats:

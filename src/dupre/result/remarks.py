@@ -18,6 +18,7 @@ from dupre.predictor.calibration import Diagnostics
 from dupre.result.records import Duplicates, Facts, Subsidy
 from dupre.result.uncertainty import exactness_condition, uncertainty_notes
 from dupre.result.values import Values
+from dupre.result.verdict import DECIDING, verdict_notes
 from dupre.wording import MOST_NAMED, count_things, join_list, printable
 
 Kind = TypeVar("Kind", bound=Values)
@@ -37,7 +38,7 @@ DERIVED = frozenset(
         *(Code.FLOOR, Code.NONE_ABOVE_FLOOR, Code.WORSE_THAN_NOTHING, Code.EFFICIENCY_GAP),
         *(Code.FAILED_TRAININGS, Code.STALE, Code.WARNINGS, Code.SEEDS_NOT_MEASURED),
         *(Code.REPEATED_TRAININGS, Code.UNKNOWN_ROWS, Code.UNCHANGED_BY_ROWS, Code.POPULATION),
-        *(Code.VARIANCE, Code.MORE_ROWS, Code.FORECAST),
+        *(Code.VARIANCE, Code.MORE_ROWS, Code.FORECAST, *DECIDING),
     }
 )
 """Codes of the notes that follow from the numbers of a result."""
@@ -58,6 +59,7 @@ def _derive(v: Values) -> list[Note]:
         *uncertainty_notes(v),
         *_sum(v),
         *_utilities(v.facts),
+        *verdict_notes(v),
         *_trainings(v.facts),
     ]
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from dupre.result.as_text import format_valuation
 from dupre.result.json import dumps, loads
-from dupre.result.payments import Negative, Payments, share_amount
+from dupre.result.payments import Payments, share_amount
+from dupre.result.sharing import Negative
 from dupre.result.values import Values
+from dupre.result.verdict import Verdict, verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +29,11 @@ class Valuation(Values):
         notes: everything a person must know of the values, the gravest first.
         evaluations: everything evaluated, one row per training; empty for ask / tell.
     """
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether owners can be paid by these values, and what decides it."""
+        return verdict(self)
 
     def to_json(self) -> str:
         """Everything as JSON, every digit kept; the form is described in docs/result.md."""

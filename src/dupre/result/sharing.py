@@ -1,0 +1,66 @@
+"""Joint draws of the values of owners, and an amount shared by each draw.
+
+Notation: n owners, m draws of their values; values and payments (m, n), one row per draw.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from scipy.linalg import cholesky
+
+from dupre._types import Bools, Floats
+from dupre.result.values import Values
+
+Negative = Literal["zero", "owe"]
+"""What a negative value means: no payment, or a payment by the owner."""
+
+
+def without_rounding(v: Values) -> Floats:
+    """The values, (n,); those that are only rounding errors of utilities are zero."""
+    size = np.nanmax(np.abs([v.facts.grand, v.facts.empty, *v.evaluations.get("utility", ())]))
+    return np.where(np.abs(v.mean) > 1e-12 * size, v.mean, 0.0)
+
+
+def are_shareable(values: Floats, negative: Negative) -> Bools:
+    """Whether each row of values says how to share, (m,)."""
+    found = values.max(axis=1) if negative == "zero" else values.sum(axis=1)
+    return np.asarray(found > 0)
+
+
+def draw_values(v: Values, draws: int) -> Floats:
+    """Joint draws of the values from their normal distribution, (m, n)."""
+    # A little is added to the diagonal: the values may have a known sum, so that the covariance
+    # is singular, and its factor must not depend on rounding.
+    n, variance = len(v.owners), np.maximum(np.diag(v.uncertainty.total), 0.0)
+    size = float(variance.max())
+    if not size > 0:
+        return v.mean[None]
+    factor = cholesky(v.uncertainty.total + 1e-8 * size * np.eye(n), lower=True)
+    # Each value keeps its own variance: one that is certain is the same in every draw.
+    factor *= np.sqrt(variance / (variance + 1e-8 * size))[:, None]
+    # Always the same draws: the same values give the same bounds, to the cent.
+    normal = np.random.default_rng(0).standard_normal((draws, n))
+    # Owners of the same rows have the same draws, whatever was added.
+    every = np.column_stack([v.mean, v.uncertainty.total])
+    _, first, which = np.unique(every, axis=0, return_index=True, return_inverse=True)
+    return np.asarray(v.mean + normal @ factor.T)[:, first[which.reshape(-1)]]
+
+
+def share(values: Floats, amount: float, negative: Negative, minimum: float) -> Floats:
+    """Payments before rounding, (m, n): each row adds up to the amount."""
+    if negative == "owe":
+        return np.asarray(amount * values / values.sum(axis=1, keepdims=True))
+    m, n = values.shape
+    positive = np.maximum(values, 0.0)
+    # max(minimum, c p) adds up to the amount. If the k greatest are above the minimum, their sum
+    # S_k gives c; the right k is the last whose smallest owner is above it.
+    ordered = -np.sort(-positive, axis=1)
+    count = np.arange(1, n + 1)
+    sums = np.cumsum(ordered, axis=1)
+    scale = (amount - (n - count) * minimum) / sums
+    above = (scale * ordered >= minimum) & (ordered > 0)
+    above[:, 0] = True  # also if rounding puts the share of the greatest just below the minimum
+    last = n - 1 - np.argmax(above[:, ::-1], axis=1)
+    return np.asarray(np.maximum(minimum, scale[np.arange(m), last, None] * positive))
