@@ -18,6 +18,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pandas as pd
@@ -25,8 +26,10 @@ import pandas as pd
 from dupre.data.digests import hash_json
 from dupre.errors import InputError
 from dupre.notes import Code, Note, note
-from dupre.result.payments import PLACES, Negative, Payments
-from dupre.result.valuation import Valuation
+from dupre.result.payments import PLACES, Payments
+from dupre.result.sharing import Negative
+from dupre.result.values import Values
+from dupre.spec import Payment
 from dupre.store.origin import ROWS_OF
 from dupre.wording import join_list, printable
 
@@ -202,13 +205,7 @@ def _of_other_currencies(payments: Payments, ledger: Ledger) -> list[Note]:
 
 
 def book(
-    ledger: Ledger,
-    v: Valuation,
-    payments: Payments,
-    terms: Mapping[str, float | str],
-    *,
-    time: str,
-    result: str,
+    ledger: Ledger, v: Values, payments: Payments, terms: Payment, *, time: str, result: str
 ) -> Ledger:
     """The ledger with the differences of these payments booked; the same one if there are none.
 
@@ -216,7 +213,7 @@ def book(
         ledger: what is booked so far.
         v: the values that they are by.
         payments: with what is already paid; see `with_paid`.
-        terms: `negative` and `minimum`.
+        terms: by which they are.
         time: of the booking, ISO 8601.
         result: digest of the values; see `digest_of`.
     """
@@ -239,8 +236,8 @@ def book(
             rows=marks.get(f"{ROWS_OF}{name}", ""),
             amount=payments.amount,
             currency=payments.currency,
-            negative=terms["negative"],  # type: ignore[arg-type]  # checked by `payments`
-            minimum=float(terms["minimum"]),
+            negative=cast("Negative", terms.negative),  # checked by `Valuation.payments`
+            minimum=terms.minimum,
             anyway=payments.anyway,
             payment=float(row.payment),
             paid=float(one),
@@ -261,7 +258,9 @@ def check_returns(payments: Payments) -> None:
     if not len(back):
         return
     unit = f" {payments.currency}" if payments.currency else ""
-    each = [f"{payments.format(-one)}{unit} by {printable(str(name))}" for name, one in back.items()]
+    each = [
+        f"{payments.format(-one)}{unit} by {printable(str(name))}" for name, one in back.items()
+    ]
     total = payments.format(float(payments.paid.sum()))
     raise InputError(
         f"somebody would have to pay back: {join_list(each)}. --amount is the total to date, of "
