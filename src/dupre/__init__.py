@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         EvaluationError,
         InputError,
         Interrupted,
+        NotPayableError,
         StoreError,
     )
     from dupre.game import estimators
@@ -51,6 +52,7 @@ __all__ = [
     "Interrupted",
     "LeastCore",
     "ModelUtility",
+    "NotPayableError",
     "Owners",
     "Score",
     "Semivalue",
@@ -81,7 +83,9 @@ __all__ = [
 
 _NAMES_OF = {
     "data.owners": "Owners",
-    "errors": "DupreError EngineError EvaluationError InputError Interrupted StoreError",
+    "errors": (
+        "DupreError EngineError EvaluationError InputError Interrupted NotPayableError StoreError"
+    ),
     "game.semivalues": "Semivalue banzhaf beta_shapley leave_one_out shapley",
     "result.valuation": "Valuation",
     "store.frames": "read_evaluations",

@@ -17,8 +17,8 @@ class Remedy(StrEnum):
 
     ACCEPT = "; or keep the stored utilities with store=dupre.Stored(FILE, accept_model=True)"
     ANOTHER_STORE = "another file for store="
-    BEGIN_ANOTHER_STORE = "call again with another file for store= and known=error.valuer.trainings"
     ANYWAY = "state anyway=True"
+    BEGIN_ANOTHER_STORE = "call again with another file for store= and known=error.valuer.trainings"
     CALL_AGAIN = "call again"
     DECIMAL = "decimal="
     DELIMITER = "delimiter="
@@ -67,6 +67,10 @@ class DupreError(_Message, Exception):
 
 class InputError(DupreError, ValueError):
     """The data or an argument cannot be used as given; nothing was trained because of it."""
+
+
+class NotPayableError(InputError):
+    """An amount was to be shared by values that nobody should be paid by; see `Verdict`."""
 
 
 class _EndOfRun(_Message):

@@ -225,10 +225,12 @@ class Code(StrEnum):
     """There may be too few validation rows for so many owners."""
     FEW_TRAININGS = "few_trainings"
     """The budget ends before the most important coalitions are evaluated."""
-    PAID_ANYWAY = "paid_anyway", STOP
-    """An amount is shared although the values are not payable."""
     PAID_OUTSIDE = "paid_outside", BEWARE
     """Payments are outside their own intervals."""
+    PAID_TO_FORMER = "paid_to_former"
+    """What was paid to partners who have left."""
+    OTHER_CURRENCIES = "other_currencies"
+    """What was paid in other currencies."""
 
 
 _GRAVITY = {severity: place for place, severity in enumerate(Severity)}

@@ -28,7 +28,7 @@ from dupre.cli.resume import resume
 from dupre.cli.show import show
 from dupre.cli.suggest import suggest
 from dupre.cli.value import value
-from dupre.errors import DupreError
+from dupre.errors import DupreError, NotPayableError
 from dupre.files import open_closed_streams, open_lossy
 
 
@@ -122,4 +122,5 @@ def run_command() -> None:
             say(f"Error: {command_message(error)}")
         else:
             say(f"Error: {type(error).__name__}: {error}\nAdd --debug to see where it comes from.")
-        sys.exit(ExitCode.WRONG)
+        refused = isinstance(error, NotPayableError)
+        sys.exit(ExitCode.NOT_PAYABLE if refused else ExitCode.WRONG)

@@ -376,7 +376,7 @@ class _StatementWriter:
                 f"{failed} training{'s' if failed > 1 else ''} with these data failed; "
                 f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
             )
-        if self.payments is not None and has(self.payments.notes, Code.PAID_ANYWAY):
+        if self.payments is not None and self.payments.anyway:
             caveats.append("Paid although the values are not payable.")
         if self.payments is not None and v.owners[i] in self.payments.outside:
             caveats.append(f"The payment is outside its own 95 % interval. {explain_outside(v)}")
