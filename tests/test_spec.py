@@ -29,7 +29,14 @@ specs = st.builds(
     data=st.builds(
         Data, texts, texts, texts, some, st.lists(texts, max_size=3).map(tuple), delimiter=some
     ),
-    utility=st.builds(Utility, some, some, st.just(""), st.floats(0, 1), st.floats(-1e150, 1e150)),
+    utility=st.builds(
+        Utility,
+        some,
+        some,
+        st.just(""),
+        holdout=st.none() | st.floats(0, 1),
+        empty=st.none() | st.floats(-1e150, 1e150),
+    ),
     values=st.builds(
         Values,
         st.lists(texts, min_size=1, max_size=3).map(tuple),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dupre.store.store import Stored
     from dupre.training import engines
     from dupre.utility.adapters import from_game, from_table, to_game
+    from dupre.utility.folds import Folds, Holdout
     from dupre.utility.model import ModelUtility
     from dupre.utility.model_free import DataVolume, InformationGain
     from dupre.utility.score import Score
@@ -43,6 +44,8 @@ __all__ = [
     "DupreError",
     "EngineError",
     "EvaluationError",
+    "Folds",
+    "Holdout",
     "InformationGain",
     "InputError",
     "Interrupted",
@@ -84,6 +87,7 @@ _NAMES_OF = {
     "store.frames": "read_evaluations",
     "store.store": "Stored",
     "utility.adapters": "from_game from_table to_game",
+    "utility.folds": "Folds Holdout",
     "utility.model": "ModelUtility",
     "utility.model_free": "DataVolume InformationGain",
     "utility.score": "Score",

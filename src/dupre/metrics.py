@@ -117,6 +117,11 @@ class Metric:
         """Whether it is called once for each resample, which may take long."""
         return self.terms is None and self.ranks is None
 
+    @property
+    def is_pooled(self) -> bool:
+        """Whether predictions of several folds are scored together, being means over rows."""
+        return self.scorer is None and self.terms is not None
+
     def __call__(self, model: Any, X: Any, y: NDArray[Any]) -> float:
         """The score of a fitted model on these rows, greater is better."""
         if self.scorer is not None:

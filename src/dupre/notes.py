@@ -144,7 +144,9 @@ class Code(StrEnum):
     POPULATION = "population"
     """Intervals are for the population that the validation rows come from."""
     ONE_SPLIT = "one_split"
-    """Which rows are held out is in no interval."""
+    """Which rows validate and which train is in no interval."""
+    DEAL = "deal"
+    """How much another deal of the folds, or another split, would change the values."""
     VARIANCE = "variance"
     """Parts of the variance of the values."""
     MORE_ROWS = "more_rows"
@@ -167,6 +169,10 @@ class Code(StrEnum):
     """There are too few validation rows."""
     FEW_OF_A_CLASS = "few_of_a_class", BEWARE
     """There are too few validation rows of some class."""
+    DOMINANT_OWNER = "dominant_owner", BEWARE
+    """More than half of the validation rows are those of one owner."""
+    FOLDS_WITHOUT_CLASS = "folds_without_class", BEWARE
+    """Some folds lack a class, and count nothing."""
     DOMINANT_ROW = "dominant_row", BEWARE
     """One validation row outweighs the others."""
     MISSING_RESAMPLES = "missing_resamples", BEWARE

@@ -25,9 +25,6 @@ VERSION = 2
 PER_OWNER = 6
 """Trainings per owner if neither a budget nor another limit is asked for."""
 
-HOLDOUT = 0.25
-"""Part of each owner's rows that is held out if neither that nor a file is stated."""
-
 EXTERNAL = "elsewhere"
 """Instead of a model, if trainings are done elsewhere."""
 
@@ -84,27 +81,37 @@ class Data(Files, frozen=True):
 class Utility(Section, frozen=True):
     """What the data are used for: the options of `dupre value` of the same names.
 
-    `model` is "elsewhere" if dupre trains nothing. Without a file of `validation` rows, `holdout`
-    is the part of each owner's rows to score models on.
+    `model` is "elsewhere" if dupre trains nothing. Without a file of `validation` rows, the owners'
+    rows are split into `folds`, or `holdout` is the part of them to score models on.
     """
 
     model: Text | None = None
     metric: Text | None = None
     validation: Text | None = None
+    folds: Annotated[int, Meta(ge=2, le=_MOST)] | None = None
+    folds_by: Text | None = None
+    folds_in_time: Text | None = None
     holdout: Annotated[float, Meta(ge=0, le=1)] | None = None
+    equal_owners: bool = False
     empty: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)] | None = None
     floor: Text | None = None
     bounds: Text | None = None
 
     def __post_init__(self) -> None:
         """Two statements about the rows to score on cannot both be meant."""
-        if self.validation and self.holdout is not None:
-            raise InputError("state --validation FILE or --holdout PART, not both")
-
-    @property
-    def part(self) -> float:
-        """The part of each owner's rows to hold out."""
-        return HOLDOUT if self.holdout is None else self.holdout
+        folds = self.folds or self.folds_by or self.folds_in_time
+        stated = {
+            "--validation FILE": bool(self.validation),
+            "--holdout PART": self.holdout is not None,
+            "--folds": bool(folds),
+        }
+        if sum(stated.values()) > 1:
+            told = " or ".join(name for name, one in stated.items() if one)
+            raise InputError(f"state {told}, not both")
+        if self.folds_by and self.folds_in_time:
+            raise InputError("state --folds-by COLUMN or --folds-in-time COLUMN, not both")
+        if self.validation and self.equal_owners:
+            raise InputError("--equal-owners weighs owners' rows, but --validation has its own")
 
 
 class Values(Section, frozen=True):

@@ -45,7 +45,7 @@ def test_other_semivalues_follow_from_the_trainings_there_are(copy):
 def test_the_same_command_or_resume_goes_on_and_trains_nothing_twice(finished, copy):
     done = run("resume", "dupre-wine", "--budget", "+4", "--data", "wine.csv", cwd=copy)
     assert "18 of 31 possible; known already: 14" in done.stderr
-    assert "3 of them twice, or 6 if the seed of the model matters (--repeats)" in done.stderr
+    assert "11 of them under 2 further deals of the folds" in done.stderr
     assert done.stdout.startswith("Shapley values of 5 owners; 18 of 31")
     before, after = result(finished).evaluations, result(copy).evaluations
     kept = after[after["coalition"].isin(before["coalition"])].reset_index(drop=True)
@@ -200,7 +200,7 @@ def test_failures_that_were_skipped_can_be_tried_again(place):
     assert "3 of 7 evaluations failed" in run("resume", "run").stdout
     done = run("resume", "run", "--retry-failures")
     assert "known already: 4" in done.stderr
-    assert "Exact for these validation rows and seeds: every coalition" in done.stdout
+    assert "Exact for this deal of the rows: every coalition" in done.stdout
 
 
 def test_a_model_that_changed_is_refused_anywhere_unless_it_is_accepted_for_good(place):
@@ -229,7 +229,7 @@ def test_a_model_that_changed_is_refused_anywhere_unless_it_is_accepted_for_good
     (place / "elsewhere").mkdir()
     from_there = run("resume", place / "run", "--budget", "+1", cwd="elsewhere")
     for told in (kept.stdout, from_there.stdout, page("run")):
-        assert "Accepted: 7 trainings are kept although" in told
+        assert re.search(r"Accepted: \d+ trainings are kept although", told)
 
 
 def test_a_cluster_that_did_not_answer_is_not_remembered(place, monkeypatch):

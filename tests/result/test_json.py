@@ -119,7 +119,7 @@ def test_the_parts_of_many_owners_are_packed():
     text = replace(v, evaluations=scored).to_json()
     document = json.loads(text)
     parts, facts = (document["valuations"][0][name] for name in ("uncertainty", "facts"))
-    assert parts.keys() == {"prediction", "sampling", "noise", "validation"}  # not their sum
+    assert parts.keys() == {"prediction", "sampling", "noise", "validation", "deal"}
     assert {type(parts[name]) for name in ("prediction", "sampling", "noise")} == {str}
     assert {type(document[name]) for name in ("distances", "shared")} == {str}
     cells = document["evaluations"]["coalition"] + facts["evidence"]["coalitions"]["members"]

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from dupre import InputError
 from dupre.notes import Code, note
 from dupre.result.remarks import with_notes
-from dupre.runs.run import ONE_SPLIT
 from reporting import UNKNOWN_ROWS, change, exact, valuation, warned
 
 NUMBERS = st.lists(st.floats(-1, 1), min_size=1, max_size=12).filter(
@@ -177,5 +176,6 @@ def test_rows_are_named_and_so_is_what_the_values_beware_of():
     assert UNKNOWN_ROWS in change(v, validation=None).payments(100).rule
     known = change(v, validation=np.eye(4) / 1e6, validation_rows=80)
     assert known.payments(100).rule.endswith("that the 80 validation rows come from.")
-    held = with_notes(known, [ONE_SPLIT])
-    assert f"{known.payments(100).rule} {ONE_SPLIT.text}" == held.payments(100).rule
+    split = note(Code.ONE_SPLIT, "Another split is in no interval.")
+    held = with_notes(known, [split])
+    assert f"{known.payments(100).rule} {split.text}" == held.payments(100).rule

@@ -3,14 +3,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dupre.notes import Code, has, select
+from dupre.notes import Code, has, note, select
 from dupre.report.page import page
 from dupre.report.statements import statements
 from dupre.report.summary import answer, texts
 from dupre.result.remarks import with_notes
 from dupre.result.uncertainty import OF_ROWS
-from dupre.runs.run import ONE_SPLIT
 from reporting import UNKNOWN_ROWS, change, least_core, valuation
+
+ONE_SPLIT = note(
+    Code.ONE_SPLIT, "How much another split would change the values is in no interval."
+)
 
 
 @pytest.mark.parametrize("part", [None, np.zeros((4, 4)), np.eye(4) / 1e6])

@@ -114,7 +114,7 @@ def test_series_and_frames_are_indexed_by_owner(uncertain):
     frame = uncertain.to_frame(0.8)
     assert list(frame.columns) == [
         *("rows", "value", "std", "prediction_std", "noise_std", "sampling_std"),
-        *("validation_std", "low", "high", "share", "best", "worst"),
+        *("validation_std", "deal_std", "low", "high", "share", "best", "worst"),
     ]
     pd.testing.assert_frame_equal(frame[["low", "high"]], uncertain.interval(0.8))
 

@@ -30,7 +30,7 @@ def test_a_plan_names_the_columns_how_low_a_score_counts_and_what_scoring_costs(
     words = plan(prepare(table(**many)), "run", 0)
     assert "numbers: x, x0, x1, x2, x3, x4, x5, x6 and 13 more" in words
     said = plan(prepare(table(who=["a", "b", "c"] * 80)), "run", 0)
-    assert "trainings   all 7, so that nothing is predicted\n" in said
+    assert "coalitions  all 7, so that nothing is predicted\n" in said
     assert "--budget" not in said
     for owners, rows in ((20, "12 each\n"), (18, "13 to 14 each, half of them at least 13\n")):
         held = {"who": np.arange(ROWS) % owners, "day": 1.0}
@@ -47,20 +47,25 @@ def test_a_plan_names_the_columns_how_low_a_score_counts_and_what_scoring_costs(
 def test_a_plan_counts_only_trainings_that_have_a_weight_and_can_be_done_twice():
     alone = {"semivalues": ("loo", "shapley")}
     said = plan(prepare(table(), **alone), "run", 0)
-    assert "trainings   all 5 that count, so that nothing is predicted\n" in said
-    assert "3 of them twice, or 5 if" in said
+    assert "coalitions  all 5 that count, so that nothing is predicted\n" in said
+    assert "5 of them under 2 further deals of the folds, to know what these change" in said
+    assert "150 trainings in all" in said
+    said = plan(prepare(table(), **alone, holdout=0.2), "run", 0)
+    assert "5 of them under 2 further splits" in said
+    assert "in all" not in said
     said = plan(prepare(table(), **alone, budget=4), "run", 0)
-    assert "trainings   4 of 5 that count\n" in said
+    assert "coalitions  4 of 5 that count\n" in said
     assert "4 trainings are fewer than the 5 most important ones" in said
     said = plan(prepare(table(), **alone, budget=4), "run", 5)
     assert "adds" not in said
     said = plan(prepare(table(), **alone, until="±0.01"), "run", 0)
-    assert "trainings   as many of 5 that count as it takes, until" in said
+    assert "coalitions  as many of 5 that count as it takes, until" in said
     core = {"semivalues": ["least-core"]}
-    assert "trainings   all 15, so that" in plan(prepare(table(), **core), "run", 0)
+    assert "coalitions  all 15, so that" in plan(prepare(table(), **core), "run", 0)
     for budget, words in ((2, "each of them twice (--repeats)"), (4, "3 of them twice, or 4 if")):
-        said = plan(prepare(table(), budget=budget), "run", 0)
-        assert f"trainings   {budget} of 15 possible\n              {words}" in said
+        table(x=table()["x"] + 1).to_csv("rows.csv", index=False)
+        said = plan(prepare(table(), budget=budget, validation="rows.csv"), "run", 0)
+        assert f"coalitions  {budget} of 15 possible\n              {words}" in said
 
 
 LONG = [f"{p}{i}" for i in range(8) for p in "abcde"]

@@ -1,5 +1,6 @@
 import numpy as np
 import pandas as pd
+import pytest
 
 import dupre.data.owners
 from commands import SMALL, refuse, run, write_small
@@ -44,7 +45,7 @@ def test_a_resumed_run_digests_its_rows_once_to_prepare_and_once_for_the_values(
         dupre.data.owners, "digests_of_rows", lambda X, y: digested.append(len(y)) or real(X, y)
     )
     run("resume", "dupre-data", "--budget", "+2", cwd=tmp_path)
-    assert digested == [45, 45]
+    assert digested == [60, 60]
 
 
 def test_a_result_says_which_rows_are_held_out_if_they_are_no_file_of_their_own(tmp_path):
@@ -57,10 +58,13 @@ def test_a_result_says_which_rows_are_held_out_if_they_are_no_file_of_their_own(
         dupre.Valuation.from_json((tmp_path / name / "result.json").read_text())
         for name in ("held", "file")
     )
-    told = held.facts.provenance["utility"]["rows held out"]
-    assert told == "25 % of each owner's rows, stratified (seed 0)"
-    assert "rows held out" not in file.facts.provenance["utility"]
-    assert [has(v.notes, Code.ONE_SPLIT) for v in (held, file)] == [True, False]
+    told = held.facts.provenance["utility"]["validation"]
+    assert told == "10 folds (seed 0), every row validates once"
+    assert "validation" not in file.facts.provenance["utility"]
+    assert [has(v.notes, Code.DEAL) for v in (held, file)] == [True, False]
+    assert [v.facts.folds for v in (held, file)] == [10, 1]
+    assert sum(held.facts.validating.values()) == pytest.approx(1)
+    assert not file.facts.validating
 
 
 def test_values_from_the_store_say_the_same_of_their_trainings_as_the_run(tmp_path):
@@ -73,8 +77,9 @@ def test_values_from_the_store_say_the_same_of_their_trainings_as_the_run(tmp_pa
         "        return super().fit(X, y)\n"
     )
     rng = np.random.default_rng(0)
-    write_small(tmp_path, x=rng.normal(size=60), y=rng.permutation([0, 1] * 30))
-    run("value", *SMALL, "--model", "own.py:Own", cwd=tmp_path)
+    frame = write_small(tmp_path, x=rng.normal(size=60), y=rng.permutation([0, 1] * 30))
+    frame.assign(x=frame["x"] + 0.5).to_csv(tmp_path / "rows.csv", index=False)
+    run("value", *SMALL, "--model", "own.py:Own", "--validation", "rows.csv", cwd=tmp_path)
     result = tmp_path / "dupre-data" / "result.json"
     (by_run,) = loads(result.read_text(), dupre.Valuation)
     result.unlink()

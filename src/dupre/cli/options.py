@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from dupre.spec import HOLDOUT, SECTIONS, Spec, spec_of
+from dupre.spec import SECTIONS, Spec, spec_of
 
 Verb = Callable[..., None]
 
@@ -34,10 +34,15 @@ SETTINGS = {
     ),
     "metric": ("NAME", "scikit-learn scorer or module:object; by default accuracy or r2."),
     "validation": ("FILE", "Rows to score models on; no owner trains on them."),
-    "holdout": (
-        "PART",
-        "Score models on this part of each owner's rows instead; by default 0.25.",
+    "folds": (
+        "K",
+        "Without --validation every row validates once, in one of K folds: K trainings for each "
+        "coalition; by default 10, or 5 above 2,000 rows.",
     ),
+    "folds_by": ("COLUMN", "Keep rows with the same entry, such as a patient, in one fold."),
+    "folds_in_time": ("COLUMN", "Score models on rows that come later than those they are of."),
+    "holdout": ("PART", "Score models on this part of the rows instead, such as 0.2."),
+    "equal_owners": ("", "Weigh the validation rows of every owner the same."),
     "empty": (
         "U",
         "Utility of no data, such as that of a blind guess; for models trained here by default "
@@ -165,8 +170,6 @@ def as_spec(data: str, stated: Mapping[str, Any], **more: Any) -> Spec:
     settings["semivalues"] = tuple(dict.fromkeys(stated["semivalues"] or ())) or None
     if settings.get("validation"):
         settings["validation"] = absolute(settings["validation"])
-    elif "holdout" in settings and settings["holdout"] is None:
-        settings["holdout"] = HOLDOUT  # config.toml says which rows were held out, also by default
     for name in ("model", "metric", "kernel"):
         place, colon, thing = (settings.get(name) or "").rpartition(":")
         if colon and place.endswith(".py"):

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 @o.states(
-    "owner target validation holdout model metric empty floor bounds semivalues samples kernel "
+    "owner target validation folds folds_by folds_in_time holdout equal_owners model "
+    "metric empty floor bounds semivalues samples kernel "
     "prior_mean strategy budget until time jobs dask repeats skip_failures timeout task delimiter "
     "drop decimal encoding sheet skip_empty seed",
     required="owner target",

@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dupre._types import Digests, Ints, Members, Task
+from dupre._types import Bools, Digests, Ints, Members, Task
 from dupre.data.digests import digests_of_owners, digests_of_rows
 from dupre.data.encoding import Points, apply_embed, encode, standardise
 from dupre.data.rows import (
@@ -173,15 +173,22 @@ class Owners:
         """All that trainings on these rows can see."""
         return {"names": self.names, "X": self.X, "y": self.y, "owner": self.owner}
 
-    def data_of(self, coalition: Members) -> tuple[Any, NDArray[Any]]:
+    def data_of(self, coalition: Members, part: Bools | None = None) -> tuple[Any, NDArray[Any]]:
         """The pooled rows (X, y) of one coalition, a boolean (n,), ordered by their digests.
+
+        Of these only the ones in `part` of all rows, (N,), if it is given.
 
         So the data that a model sees depend on the rows alone: not on who holds them, on the names
         and number of owners, or on the order in which rows were given. They may be changed in
         place: some models do.
         """
-        chosen = self._by_digest[coalition[self.owner[self._by_digest]]]
+        chosen = self.rows_of(coalition, part)
         return gather(self.X, chosen), self.y[chosen]
+
+    def rows_of(self, coalition: Members, part: Bools | None = None) -> Ints:
+        """The positions of these rows, in the same order."""
+        chosen = self._by_digest[coalition[self.owner[self._by_digest]]]
+        return np.asarray(chosen if part is None else chosen[part[chosen]])
 
     @cached_property
     def row_contents(self) -> Digests:

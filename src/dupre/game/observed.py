@@ -10,8 +10,9 @@ of them are several trainings of the same rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,10 @@ class Observed:
         empty: utility of no data.
         empty_resampled: the same on resamples, (B,), or None.
         floor: lowest utility that counts; None if there is none.
+        dealt: utilities of each under several deals of the folds, the first one that counts; none
+            where it was dealt once.
+        averaged: whether each utility is the mean over its deals.
+        deals_rows: whether a deal scores on other validation rows, too.
     """
 
     owners: Names
@@ -54,6 +59,9 @@ class Observed:
     empty: float
     empty_resampled: Floats | None
     floor: float | None
+    dealt: tuple[tuple[float, ...], ...] = ()
+    averaged: bool = False
+    deals_rows: bool = False
 
     def __len__(self) -> int:
         return len(self.utilities)
@@ -68,6 +76,21 @@ class Observed:
         """Which have a training that scored below the floor, (a,)."""
         least = -np.inf if self.floor is None else self.floor
         return np.array([min(own) < least for own in self.scored], dtype=bool)
+
+    def take(self, rows: Sequence[int]) -> Observed:
+        """Only these coalitions, and no failures."""
+        chosen: dict[str, Any] = {
+            name: tuple(getattr(self, name)[i] for i in rows)
+            for name in ("scores", "scored", "resampled", "names", "dealt")
+        }
+        return replace(
+            self,
+            members=self.members[list(rows)],
+            utilities=self.utilities[list(rows)],
+            failed=self.failed[:0],
+            reasons=(),
+            **chosen,
+        )
 
     @cached_property
     def deviations(self) -> Floats | None:
@@ -91,6 +114,7 @@ def observe(
     empty: float,
     floor: float | None = None,
     same: Keys = keys,
+    deals: Mapping[Names, Sequence[float]] = MappingProxyType({}),
 ) -> Observed:
     """What has been evaluated, from the scores of trainings by the names of their owners.
 
@@ -104,6 +128,7 @@ def observe(
         empty: utility of no data, a `Score` or a number.
         floor: lowest utility that counts.
         same: keys that are equal for coalitions that one evaluation serves.
+        deals: utilities of some coalitions under several deals of the folds.
     """
     recorded, members = _group(owners, trainings, same)
     lost, failed = _group(owners, failures, same)
@@ -125,6 +150,10 @@ def observe(
         empty=_raise(empty, floor),
         empty_resampled=_resampled(empty, floor),
         floor=floor,
+        dealt=tuple(
+            tuple(_raise(u, floor) for u in next((deals[n] for n in names if n in deals), ()))
+            for names in recorded.values()
+        ),
     )
 
 

@@ -16,7 +16,7 @@ from dupre._types import Floats
 from dupre.errors import InputError
 from dupre.result.records import ReadOnlyArrays
 
-Source = Literal["total", "prediction", "noise", "sampling", "validation"]
+Source = Literal["total", "prediction", "noise", "sampling", "validation", "deal"]
 """A part of the uncertainty, or all of it."""
 
 
@@ -30,6 +30,8 @@ class Uncertainty(ReadOnlyArrays):
         sampling: due to which coalitions enter the values; None if all do.
         validation: due to the choice of the validation rows; None if it is not known, and then in
             no interval.
+        deal: due to the deal of the folds, or the choice of one split; None if rows are not split,
+            or if it is not known.
         total: of all sources together.
     """
 
@@ -37,17 +39,18 @@ class Uncertainty(ReadOnlyArrays):
     noise: Floats
     sampling: Floats | None = None
     validation: Floats | None = None
+    deal: Floats | None = None
     total: Floats = field(init=False)
 
     def __post_init__(self) -> None:
-        total = total_covariance(self.prediction, self.sampling, self.validation)
+        total = total_covariance(self.prediction, self.sampling, self.validation, self.deal)
         object.__setattr__(self, "total", total)
         super().__post_init__()
 
     @property
     def for_these_rows(self) -> Floats:
         """Covariance for these validation rows, (n, n), not for their population."""
-        return bounded_sum(self.prediction, self.sampling)
+        return total_covariance(self.prediction, self.sampling, None, self.deal)
 
     @property
     def varies_with_rows(self) -> bool:
@@ -60,14 +63,16 @@ class Uncertainty(ReadOnlyArrays):
         return float(half_widths(self.total).max())
 
     def shares(self) -> dict[str, float]:
-        """Parts of the variance of all values: validation rows, noise of trainings, and the rest.
+        """Parts of the variance of all values: validation rows, noise, deal of folds, and the rest.
 
         Of the rest more trainings or draws help: coalitions not evaluated, or not drawn.
         """
         whole = float(np.trace(self.total)) or 1.0  # of exact values every part is zero
         rows = 0.0 if self.validation is None else float(np.trace(self.validation)) / whole
         noise = float(np.trace(self.noise)) / whole
-        return {"rows": rows, "noise": noise, "not_evaluated": max(0.0, 1 - rows - noise)}
+        deal = 0.0 if self.deal is None else float(np.trace(self.deal)) / whole
+        rest = max(0.0, 1 - rows - noise - deal)
+        return {"rows": rows, "noise": noise, "deal": deal, "not_evaluated": rest}
 
     def std(self, source: Source = "total") -> Floats:
         """Standard deviation of each value, (n,), due to one source; NaN if it is not known."""
@@ -81,7 +86,9 @@ class Uncertainty(ReadOnlyArrays):
         """Standard deviation of any difference, (n, n); its errors may add up (DUPRE Remark 1)."""
         sampling = 0.0 if self.sampling is None else spreads(self.sampling)
         validation = 0.0 if self.validation is None else spreads(self.validation)
-        return np.asarray(np.hypot(spreads(self.prediction) + sampling, validation))
+        deal = 0.0 if self.deal is None else spreads(self.deal)
+        known = np.hypot(spreads(self.prediction) + sampling, validation)
+        return np.asarray(np.hypot(known, deal))
 
 
 def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:
@@ -100,11 +107,16 @@ def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:
 
 
 def total_covariance(
-    covariance: Floats, sampling: Floats | None, validation: Floats | None
+    covariance: Floats,
+    sampling: Floats | None,
+    validation: Floats | None,
+    deal: Floats | None = None,
 ) -> Floats:
-    """Covariance of values with all errors, (n, n); the choice of rows is independent of both."""
+    """Covariance of values with all errors, (n, n); the last two are independent of the others."""
     found = bounded_sum(covariance, sampling)
-    return found if validation is None else found + validation
+    for part in (validation, deal):
+        found = found if part is None else found + part
+    return found
 
 
 def roots(variance: Floats) -> Floats:

@@ -211,6 +211,9 @@ class Facts:
         stale: evaluations in the store that were not used, because rows have changed since.
         stopped: why no more was evaluated.
         validation_rows: how many; 0 if that is not known.
+        validating: part of the validation rows that each owner holds; empty if they come from
+            elsewhere.
+        folds: trainings that one evaluation takes.
         duplicates: what equal rows saved; None if no coalitions hold the same rows, or utilities
             depend on names.
         failures: coalitions whose training failed, with the reason; they are predicted.
@@ -247,6 +250,8 @@ class Facts:
     stale: int = 0
     stopped: str = ""
     validation_rows: int = 0
+    validating: Mapping[str, float] = field(default_factory=dict)
+    folds: int = 1
     duplicates: Duplicates | None = None
     failures: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     warnings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)

@@ -52,6 +52,8 @@ def exactness_condition(v: Values) -> str:
     # Equal second trainings of a model with seeds do not prove that no seed matters.
     fixed = known is not None and known.deterministic and not known.seeded
     seeds = "seeds" if known is not None and known.seeded else "utilities"
+    if v.uncertainty.deal is not None:
+        return " for this deal of the rows"
     if not v.facts.validation_rows and not v.uncertainty.varies_with_rows:
         return "" if fixed else f" for these {seeds}"
     return f" for these validation rows{'' if fixed else f' and {seeds}'}"
@@ -101,6 +103,7 @@ def _variance(v: Values) -> list[Note]:
     sources = [
         (shares["rows"], f"the choice of the {rows_in_words(v)}, which more of them reduce"),
         (shares["noise"], "noise of trainings, which repeats reduce"),
+        (shares["deal"], "the deal of the rows, which repeats reduce"),
         (shares["not_evaluated"], other),
     ]
     # Smaller shares would be printed as 0 %.

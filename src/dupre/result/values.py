@@ -90,7 +90,8 @@ class Values(records.ReadOnlyArrays):
 
         They do so for these validation rows, and for these seeds if trainings involve chance.
         """
-        return self.complete and not self.uncertainty.noise.any()
+        chance = self.uncertainty.noise, self.uncertainty.deal
+        return self.complete and not any(part is not None and part.any() for part in chance)
 
     @property
     def complete(self) -> bool:
@@ -148,7 +149,9 @@ class Values(records.ReadOnlyArrays):
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
         """Everything per owner: rows, value, std and its parts, low, high, share, best, worst."""
         first = {"rows": self.rows, "value": self.mean, "std": self.uncertainty.std()}
-        sources: tuple[covariances.Source, ...] = ("prediction", "noise", "sampling", "validation")
+        sources: tuple[covariances.Source, ...] = (
+            *("prediction", "noise", "sampling", "validation", "deal"),
+        )
         parts = {f"{source}_std": self.uncertainty.std(source) for source in sources}
         frame = pd.DataFrame(first | parts, index=self._index())
         others = [self.interval(level), self.share, self.rank_range(level)]

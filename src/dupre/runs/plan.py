@@ -15,6 +15,7 @@ from dupre.result.as_text import coalition_count
 from dupre.runs.run import Run
 from dupre.utility.estimator import uses_torch
 from dupre.utility.model import ModelUtility
+from dupre.valuation.deals import FURTHER
 from dupre.valuation.question import LeastCore
 from dupre.valuation.second_trainings import CHECKED, count_needed
 from dupre.valuation.validation_rows import FEWEST_ROWS
@@ -42,7 +43,11 @@ def plan(run: Run, directory: str, known: int, before: Names = ()) -> str:
         ],
         "values": [_values(run)],
         "predictor": [run.choices.prior.text] if run.choices.prior is not None else [],
-        "trainings": [_trainings(run, known), *_second_trainings(run)],
+        "coalitions": [
+            _trainings(run, known),
+            *_second_trainings(run),
+            *_count_trainings(run, known),
+        ],
         "where": [_where(run)],
         "run": [directory],
         **_notes([*run.notes, *_few_validation_rows(run), *_few_trainings(run, known)]),
@@ -156,10 +161,9 @@ def _validation(run: Run, rows: int) -> list[str]:
     wanted = run.spec.utility
     if wanted.validation:
         return [f"{count_things(rows, 'row')} of {wanted.validation}"]
-    lines = [f"{count_things(rows, 'row')} held out: {run.held_out}"]
-    if none := run.without_held_rows:
-        names = ", ".join(map(printable, none[:5])) + (" …" if len(none) > 5 else "")
-        lines.append(f"none from {names}: too few rows")
+    lines = [f"{count_things(rows, 'row')}: {run.split}"]
+    if run.traits.folds > 1:
+        lines.append(f"each coalition takes {run.traits.folds} trainings (--folds changes it)")
     return lines
 
 
@@ -210,6 +214,10 @@ def _trainings(run: Run, known: int) -> str:
 def _second_trainings(run: Run) -> list[str]:
     """Whether a few coalitions are trained twice."""
     utility = run.trained
+    if run.spec.values.repeats is None and run.traits.deals:
+        first = min(2 * run.owners.n + 1, _count_weighted(run), run.budget or 2**run.owners.n)
+        what = "splits" if run.traits.folds == 1 else "deals of the folds"
+        return [f"{first} of them under {FURTHER} further {what}, to know what these change"]
     if run.spec.values.repeats is not None or utility.deterministic:
         return []
     count = "more"
@@ -225,6 +233,19 @@ def _second_trainings(run: Run) -> list[str]:
     else:
         why = "the seed of the model matters"
     return [f"{CHECKED} of them twice, or {count} if {why} (--repeats)"]
+
+
+def _count_trainings(run: Run, known: int) -> list[str]:
+    """How many models are trained, if that is more than coalitions."""
+    folds, repeats = run.traits.folds, run.spec.values.repeats
+    if run.budget is None or folds == 1:
+        return []
+    left = max(0, min(run.budget, _count_weighted(run)) - known)
+    again = 0
+    if repeats is None and run.traits.deals and not known:
+        again = FURTHER * min(2 * run.owners.n + 1, left)
+    models = folds * (left * (repeats or 1) + again)
+    return [f"{count_things(models, 'training')} in all"] if models else []
 
 
 def _where(run: Run) -> str:

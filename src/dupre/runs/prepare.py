@@ -5,15 +5,19 @@ Whatever can be wrong is found here, before anything is trained.
 
 from __future__ import annotations
 
-import pandas as pd
+from typing import Any
 
-from dupre._types import Members, Task
+import pandas as pd
+from numpy.typing import NDArray
+
+from dupre._types import Task
 from dupre.checks import check_empty_within
 from dupre.data.owners import Owners
+from dupre.errors import InputError
 from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
-from dupre.tables import doubts, holdout, models
+from dupre.tables import doubts, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.read import (
     check_sheet,
@@ -23,9 +27,11 @@ from dupre.tables.read import (
     read_validation,
 )
 from dupre.utility.describe import describe
+from dupre.utility.folds import Folds, Holdout
 from dupre.utility.model import ModelUtility
 from dupre.valuation.validation_rows import validation_notes
 from dupre.valuation.valuer import Valuer
+from dupre.wording import did_you_mean, quote, quote_names
 
 
 def prepare_new(spec: Spec) -> Run:
@@ -61,16 +67,13 @@ def prepare(spec: Spec) -> Run:
     model = models.model(wanted.model, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
     used = frame.drop(columns=list(data.drop) if model.raw else left_out)
-    copied = 0
+    validation: Any
     if wanted.validation:
-        rows, without_held = used, tuple[str, ...]()
         validation = read_validation(wanted.validation, used, data)
+        every = pd.concat([used, validation])
     else:
-        held, scored = _held_rows(used, spec, task)
-        rows, validation = used[~held], used[scored].drop(columns=data.owner)
-        without_held = holdout.owners_without_held_rows(frame[data.owner].to_numpy(), held)
-        copied = int((held & ~scored).sum())
-    owners = _owners(rows, pd.concat([rows, validation]), data, columns, task)
+        validation, every = _split(frame, wanted), used
+    owners = _owners(used, every, data, columns, task)
     _check_choices(owners, choices, spec)
     utility = ModelUtility(
         model.estimator,
@@ -88,38 +91,39 @@ def prepare(spec: Spec) -> Run:
         owners,
         utility,
         model.description,
-        without_held,
         notes=(
             *validation_notes(describe(utility).validation),
             *doubts.doubtful_columns(frame, columns, target=data.target, task=task),
             *doubts.unequal_classes(utility),
-            *(doubts.unlike_training(rows, validation, columns) if wanted.validation else ()),
+            *(doubts.unlike_training(used, validation, columns) if wanted.validation else ()),
             *advice,
             *doubts.doubtful_names(owners.names),
         ),
         columns=columns,
-        skipped=_skipped_rows(frame, validation if wanted.validation else None, copied),
+        skipped=_skipped_rows(frame, validation if wanted.validation else None),
     )
 
 
-def _held_rows(used: pd.DataFrame, spec: Spec, task: Task) -> tuple[Members, Members]:
-    """Which rows are held out, and which of them models are scored on, (N,) each.
-
-    Those of a copy are scored once: they tell nothing new. `used` are the columns that the model is
-    given, and the owner: what else a table holds does not make rows different.
-    """
-    data = spec.data
-    owner, targets = used[data.owner].to_numpy(), used[data.target].to_numpy()
-    contents = holdout.row_contents(used.drop(columns=data.owner))
-    held = holdout.hold_out(
-        owner,
-        targets,
-        spec.utility.part,
-        contents=contents,
-        task=task,
-        seed=spec.values.seed,
+def _split(frame: pd.DataFrame, wanted: Utility) -> Folds | Holdout:
+    """How the owners' rows are split for validation."""
+    if wanted.holdout is not None:
+        return Holdout(wanted.holdout, equal_owners=wanted.equal_owners)
+    # A column that models are not given can still say which rows belong together.
+    by, in_time = (
+        None if column is None else _column(frame, column)
+        for column in (wanted.folds_by, wanted.folds_in_time)
     )
-    return held, held & ~holdout.rows_of_copies(owner, contents)
+    return Folds(wanted.folds, by=by, in_time=in_time, equal_owners=wanted.equal_owners)
+
+
+def _column(frame: pd.DataFrame, name: str) -> NDArray[Any]:
+    if name not in frame.columns:
+        names = list(map(str, frame.columns))
+        raise InputError(
+            f"there is no column {quote(name)} to make folds by{did_you_mean(name, names)}; the "
+            f"columns are {quote_names(names)}"
+        )
+    return frame[name].to_numpy()
 
 
 def _check_choices(owners: Owners, choices: Choices, spec: Spec) -> None:
@@ -140,15 +144,11 @@ def _external_utility(wanted: Utility) -> ExternalUtility:
     return ExternalUtility(wanted.empty or 0.0, None if floor is False else floor, bounds)
 
 
-def _skipped_rows(
-    frame: pd.DataFrame, validation: pd.DataFrame | None, copied: int
-) -> tuple[str, ...]:
-    """Rows left out in words: without an owner or a target, or held out of copies."""
+def _skipped_rows(frame: pd.DataFrame, validation: pd.DataFrame | None) -> tuple[str, ...]:
+    """Rows left out in words: without an owner or a target."""
     of_validation = None if validation is None else validation.attrs.get("skipped")
     counts = {"": frame.attrs.get("skipped"), "of validation ": of_validation}
-    found = [f"rows {whose}left out: {text}" for whose, text in counts.items() if text]
-    again = f"rows held out of copies of an owner, and not scored again: {copied:,}"
-    return (*found, again) if copied else tuple(found)
+    return tuple(f"rows {whose}left out: {text}" for whose, text in counts.items() if text)
 
 
 def _owners(

@@ -43,7 +43,15 @@ def reopen(
             "with --data"
         )
     if validation is not None:
-        moved = replace(spec.utility, validation=validation, holdout=None)
+        moved = replace(
+            spec.utility,
+            validation=validation,
+            folds=None,
+            folds_by=None,
+            folds_in_time=None,
+            holdout=None,
+            equal_owners=False,
+        )
         spec = replace(spec, utility=moved)
     run = prepare(spec)
     _check_columns(run, spec)

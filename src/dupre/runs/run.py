@@ -13,7 +13,7 @@ from typing import cast
 
 from dupre.checks import Bounds
 from dupre.data.owners import Owners
-from dupre.notes import Code, Note, note
+from dupre.notes import Note
 from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
 from dupre.runs.parse import Choices, parse_choices
@@ -24,12 +24,6 @@ from dupre.tables.columns import Columns
 from dupre.utility.describe import Traits, describe
 from dupre.utility.model import ModelUtility
 from dupre.wording import count_things, json_text
-
-ONE_SPLIT = note(
-    Code.ONE_SPLIT,
-    "Which rows are held out, and so not trained on, is in no interval; another seed chooses "
-    "others.",
-)
 
 
 @dataclass(frozen=True)
@@ -56,7 +50,6 @@ class Run:
         owners: with the rows to train on.
         utility: what is trained.
         model: the preprocessing and the model in words, a line each.
-        without_held_rows: owners with too few rows to hold any out.
         notes: what the data make worth knowing; they stay with the values.
         columns: what the columns hold; None if trainings are done elsewhere.
         skipped: rows left out and why, in words.
@@ -69,7 +62,6 @@ class Run:
     owners: Owners
     utility: ModelUtility | ExternalUtility
     model: tuple[str, ...] = ()
-    without_held_rows: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     columns: Columns | None = None
     skipped: tuple[str, ...] = ()
@@ -107,14 +99,13 @@ class Run:
         before = valuation.facts.provenance
         commands = {"commands": "\n".join(self.spec.history.commands)}
         meaning = {"meaning": self.meaning}
-        if self.held_out:
-            meaning["rows held out"] = self.held_out
+        if self.split:
+            meaning["validation"] = self.split
         provenance = {"history": commands, "utility": meaning, **before}
         provenance["data"] = {"columns": json_text(self.column_names)}
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
-        split = [ONE_SPLIT] if self.held_out else []
-        return with_notes(valuation.with_facts(provenance=provenance), [*self.notes, *split])
+        return with_notes(valuation.with_facts(provenance=provenance), self.notes)
 
     @property
     def column_names(self) -> list[str]:
@@ -136,13 +127,17 @@ class Run:
         return f"the score ({self.metric}) on {rows} of a model that predicts {target}"
 
     @property
-    def held_out(self) -> str:
-        """Which part of the rows models are scored on, in words; "" if they are not held out."""
-        wanted = self.spec.utility
+    def split(self) -> str:
+        """How the owners' rows are split for validation, in words; "" if they are not."""
+        wanted, seed = self.spec.utility, f"seed {self.spec.values.seed}"
         if wanted.validation or self.spec.is_external:
             return ""
-        part = f"{100 * wanted.part:g} % of each owner's rows, stratified"
-        return f"{part} (seed {self.spec.values.seed})"
+        if wanted.holdout is not None:
+            return f"{100 * wanted.holdout:g} % of the rows held out ({seed})"
+        if wanted.folds_in_time:
+            return f"{self.traits.folds} folds in time, by {wanted.folds_in_time}"
+        by = f" by {wanted.folds_by}" if wanted.folds_by else ""
+        return f"{self.traits.folds} folds{by} ({seed}), every row validates once"
 
     @property
     def metric(self) -> str:

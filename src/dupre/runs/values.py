@@ -19,6 +19,7 @@ from dupre.store.store import Store
 from dupre.training.engines import Dask, Local, OnError
 from dupre.valuation.progress import Display
 from dupre.valuation.sameness import Sameness
+from dupre.valuation.second_trainings import record
 from dupre.valuation.training_notes import complete
 from dupre.valuation.value import value
 from dupre.valuation.valuer import Valuer
@@ -93,7 +94,7 @@ def _valuer(run: Run, kept: Store, which: int) -> Valuer:
     )
     for members in stored_coalitions(kept):
         if utilities := [e.score for _, e in sorted(kept.utilities(members).items())]:
-            valuer.record(members, utilities)
+            record(valuer, members, utilities, run.traits, run.spec.values.repeats)
         else:
             first = next(iter(kept.failures(members).values()))
             valuer.record_failure(members, first.failure)

@@ -1,15 +1,14 @@
 """From a file to owners, validation rows and a model; for the command and for Python.
 
 `read` finds and joins files, `formats` reads one of them, `columns` says what its
-columns hold, `roles` checks the owner and target columns. `holdout` keeps rows for validation,
-`preprocessing` and `models` build what is trained, `user_code` loads a user's own code.
+columns hold, `roles` checks the owner and target columns, `preprocessing` and `models` build what
+is trained, `user_code` loads a user's own code.
 
 The names below are for users (docs/tables.md).
 """
 
 from dupre.spec import Data
 from dupre.tables.columns import Columns, columns_of
-from dupre.tables.holdout import hold_out, row_contents
 from dupre.tables.models import Model, embed_for, metric, model
 from dupre.tables.preprocessing import preprocessor
 from dupre.tables.read import read_table, read_validation
@@ -20,11 +19,9 @@ __all__ = [
     "Model",
     "columns_of",
     "embed_for",
-    "hold_out",
     "metric",
     "model",
     "preprocessor",
     "read_table",
     "read_validation",
-    "row_contents",
 ]

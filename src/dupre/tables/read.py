@@ -22,8 +22,13 @@ from dupre.notes import Code, Note, note
 from dupre.spec import Data
 from dupre.tables import formats
 from dupre.tables.columns import as_tuple, kind, or_drop, place, tidy, whole_as_text
-from dupre.tables.holdout import check_validation
-from dupre.tables.roles import check_complete, check_known, check_roles, without_empty
+from dupre.tables.roles import (
+    check_complete,
+    check_known,
+    check_roles,
+    check_validation,
+    without_empty,
+)
 from dupre.wording import closest, quote, quote_names
 
 _BESIDE_DATA = ("readme", "license", "licence", "changelog")

@@ -7,12 +7,17 @@ its role is refused here.
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from dupre._types import Members
+from dupre._types import Members, Task
+from dupre.data.owners import task_of
+from dupre.data.rows import as_targets
 from dupre.errors import InputError, Remedy
 from dupre.spec import Data
 from dupre.tables.columns import (
@@ -188,4 +193,24 @@ def check_complete(column: pd.Series, role: str) -> None:
             f"rows, first in {place(column, first(missing))} (cells such as NA and None count as "
             "empty); fill them, or leave these rows out with ",
             Remedy.SKIP_EMPTY,
+        )
+
+
+def check_validation(
+    y_train: NDArray[Any], y_val: NDArray[Any], *, task: Task | None = None
+) -> None:
+    """Raise InputError if validation rows have classes that no training row has."""
+    if task_of(as_targets(y_train), task) != "classification":
+        return
+    known = set(np.asarray(y_train).tolist())
+    unknown = Counter(label for label in np.asarray(y_val).tolist() if label not in known)
+    if unknown:
+        shown = ", ".join(
+            f"{label!r} ({count} row{'s' if count > 1 else ''})"
+            for label, count in unknown.most_common(3)
+        )
+        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        raise InputError(
+            f"the validation rows hold classes that no training row has: {shown}{more}; no model "
+            "can get them right: drop those rows, or correct the labels"
         )

@@ -43,6 +43,7 @@ from dupre.data.digests import (
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.metrics import Metric
+from dupre.utility.folds import Holdout
 from dupre.utility.model import ModelUtility
 from dupre.utility.protocol import takes_seed, training_seed
 from dupre.utility.score import Score, check_score
@@ -73,6 +74,9 @@ class Traits:
         resamples: of the validation rows that a utility knows its score on; None if that is not
             known.
         validation: rows that models are scored on; None if they are not known.
+        folds: trainings that one evaluation takes.
+        deals: whether a repeat splits the owners' rows anew, the same way for all coalitions.
+        deals_rows: whether it then scores on other rows, too.
     """
 
     utility: Any
@@ -85,6 +89,9 @@ class Traits:
     uses_validation: bool = True
     resamples: int | None = None
     validation: ValidationRows | None = None
+    folds: int = 1
+    deals: bool = False
+    deals_rows: bool = False
 
     @property
     def validation_rows(self) -> int:
@@ -101,7 +108,8 @@ class Traits:
     @property
     def usual_repeats(self) -> int | None:
         """Trainings of a coalition unless stated; None for one, and a second one of some."""
-        return None if self.seeded or self.deterministic is False else 1
+        chance = self.seeded or self.deterministic is False or self.deals
+        return None if chance else 1
 
     def empty_unless(self, stated: float | None) -> float | None:
         """The stated utility of no data, or that of the utility; None if it must be asked for.
@@ -156,14 +164,19 @@ def describe(utility: object) -> Traits:
 
 
 def _describe_model(found: Traits, utility: ModelUtility) -> Traits:
+    dealt = utility.first_deal
     return replace(
         found,
         by_content=utility.by_content,
         deterministic=utility.deterministic,
         resamples=utility.resamples,
         validation=ValidationRows(
-            utility.X_val, utility.y_val, utility.owners, utility.metric, utility.equal_rows
+            *(dealt.X, dealt.y, utility.owners, utility.metric, utility.equal_rows),
+            None if dealt.row is None else dealt,
         ),
+        folds=len(dealt.tests),
+        deals=utility.deals,
+        deals_rows=isinstance(utility.validation, Holdout),
     )
 
 

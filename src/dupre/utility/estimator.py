@@ -77,6 +77,7 @@ def fit(
     again: Callable[[], Any],
     seed: int,
     classes: bool,
+    groups: NDArray[Any] | None = None,
 ) -> Any:
     """A clone of the estimator, fitted with this seed.
 
@@ -90,15 +91,25 @@ def fit(
         again: gathers X for a second try: the first may have changed it in place.
         seed: of everything random.
         classes: whether the targets are labels.
+        groups: of the rows, (N,), for a search that keeps groups together.
     """
+    known = {"groups": groups} if groups is not None and _splits_by_group(estimator) else {}
     try:
-        return _fit(estimator, X, y, seed)
+        return _fit(estimator, X, y, seed, **known)
     except (TypeError, ValueError):
         # What other errors mean is not about labels: they fail the training as they are.
         labels, positions = np.unique(y, return_inverse=True)
         if not classes or labels.tolist() == list(range(len(labels))):
             raise
-    return _InLabels(_fit(estimator, again(), positions, seed), labels)
+    return _InLabels(_fit(estimator, again(), positions, seed, **known), labels)
+
+
+def _splits_by_group(estimator: Any) -> bool:
+    """Whether a search over parameters splits its rows by groups."""
+    from sklearn import model_selection as ms
+
+    kinds = (ms.GroupKFold, ms.StratifiedGroupKFold, ms.LeaveOneGroupOut, ms.LeavePGroupsOut)
+    return isinstance(getattr(estimator, "cv", None), (*kinds, ms.GroupShuffleSplit))
 
 
 def random_states(model: Any) -> list[str]:
@@ -197,12 +208,12 @@ def _parts(estimator: Any) -> list[Any]:
     return parts
 
 
-def _fit(estimator: Any, X: Any, y: NDArray[Any], seed: int) -> Any:
+def _fit(estimator: Any, X: Any, y: NDArray[Any], seed: int, **known: Any) -> Any:
     model = clone(estimator)
     rng = np.random.default_rng(seed)
     _set_seeds(model, rng)
     with _torch_seed(seed) if uses_torch(model) else nullcontext():
-        fitted = model.fit(X, y)
+        fitted = model.fit(X, y, **known)
     return model if fitted is None else fitted  # some forget to return themselves
 
 

@@ -7,28 +7,39 @@ A failed training raises. It is never turned into a number, here or anywhere els
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
-from dupre._types import Digests
+from dupre._types import Bools, Digests, Members
 from dupre.checks import check_bounds, finite, whole
 from dupre.data.digests import digests_of_coalitions, digests_of_rows, hash_json
 from dupre.data.owners import Owners
-from dupre.data.rows import copy_rows, with_levels_of_both
+from dupre.data.rows import copy_rows, take, with_levels_of_both
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 from dupre.metrics import DEFAULT, Metric, Scorer, check_metric, check_trial
 from dupre.utility.estimator import check_estimator, fit, other_libraries, uses_seed
-from dupre.utility.resampling import Predictions, resample
-from dupre.utility.score import RESAMPLES, EqualRows, Resamples, Score, draw_resamples, resampled_of
+from dupre.utility.folds import Deal, can_deal_again, deal, is_split, labels_of, what_decides
+from dupre.utility.resampling import (
+    Predictions,
+    Scored,
+    average_of_folds,
+    check_folds,
+    resample,
+    score_weighted,
+)
+from dupre.utility.score import RESAMPLES, EqualRows, Score, draw_resamples, resampled_of
 from dupre.utility.validation import check_validation
+
+Kept = TypeVar("Kept")
 
 
 class ModelUtility:
@@ -59,11 +70,18 @@ class ModelUtility:
     of rows from X or y: if it gives another score to the same rows in another order, resamples are
     not scored, and a warning says so.
 
+    With folds a coalition is trained once for each, on its rows outside of the fold, and scored on
+    the fold's rows of all owners. Predictions of all folds are pooled, and the metric scores them
+    together; one that is no function of means over rows is averaged over folds, an area under the
+    ROC curve by pairs of rows. In a fold for which a coalition has no rows left, the prediction of
+    no data stands. A repeat deals the folds anew.
+
     Args:
         estimator: scikit-learn classifier, regressor or pipeline; it is cloned, never changed.
         owners: whose rows to train on.
-        validation: (X, y), or a frame with the owners' target column. The same kind of X and the
-            same columns as the owners'.
+        validation: (X, y), or a frame with the owners' target column: the same kind of X and the
+            same columns as the owners'. Or how to split the owners' rows: `Folds(10)`, which lets
+            every row validate once, `Holdout(0.2)`, or a splitter of scikit-learn.
         metric: scikit-learn scorer name, callable(model, X, y) -> float, greater is better, or a
             `dupre.metrics.Metric`. Default: "accuracy" for classification, "r2" for regression.
         empty: utility of the empty coalition.
@@ -97,14 +115,20 @@ class ModelUtility:
         if not isinstance(seed, (int, np.integer)):
             raise InputError(f"seed must be a whole number, got {seed!r}")
         self.seed = int(seed)
+        self._kept: dict[Any, Any] = {}
         self.resamples = whole(resamples, "resamples", least=0)
         if self.resamples == 1:
             raise InputError("one resample of the validation rows says nothing; give 0, or many")
         self.metric = check_metric(metric or DEFAULT[owners.task], owners.task, owners.y)
-        self.X_val, self.y_val = check_validation(validation, owners)
+        self.validation = (
+            validation if is_split(validation) else check_validation(validation, owners)
+        )
+        first = self._deal(0)
+        self.X_val, self.y_val = first.X, first.y
         self._classes = None
         if owners.task == "classification":
             self._classes = np.unique(np.concatenate([owners.y, self.y_val]))
+        check_folds(self.metric, first)
         empty = self.metric.empty if empty is None else empty
         # A named metric is tried even if `empty` is stated: an error now costs no training.
         self._stated = empty is not None
@@ -126,12 +150,25 @@ class ModelUtility:
     @property
     def equal_rows(self) -> EqualRows:
         """Which validation rows are equal, and which of those count as one."""
-        return self._drawn.equal
+        return self._scored(0).drawn.equal
+
+    @property
+    def first_deal(self) -> Deal:
+        """Which rows train and validate, in the deal that counts."""
+        return self._deal(0)
+
+    @property
+    def deals(self) -> bool:
+        """Whether a repeat splits the rows anew."""
+        return can_deal_again(self.validation)
 
     @property
     def fingerprint(self) -> dict[str, Any]:
         """All that a utility depends on besides the members' rows."""
+        split = is_split(self.validation)
+        folds = what_decides(self.validation, len(self.owners.y)) if split else None
         return {
+            **({"folds": folds} if split else {}),
             "model": self.estimator,
             "metric": self.metric if self.metric.is_own else self.metric.name,
             "validation data": (self.X_val, self.y_val),
@@ -177,6 +214,9 @@ class ModelUtility:
         """A copy for other processes, without the numeric view that only distances need."""
         slim = copy(self)
         slim.owners = self.owners.without_points()
+        slim._kept = {}  # validation rows that are the owners' own need not be sent twice
+        if is_split(self.validation):
+            slim.X_val = None
         return slim
 
     def score_of_no_data(self) -> Score:
@@ -186,46 +226,137 @@ class ModelUtility:
         """
         if not self.resamples:
             return Score(self.empty)
+        drawn = self._scored(0).drawn
         if self._stated:
-            known = np.full(len(self._drawn.counts), self.empty)
-            return Score(self.empty, self._drawn.unknown if self._drawn.too_few else known)
-        found = resampled_of([self._score(m, self.X_val) for m in self._fitted_constants()])
+            known = np.full(len(drawn.counts), self.empty)
+            return Score(self.empty, drawn.unknown if drawn.too_few else known)
+        found = resampled_of(
+            [self._score_one(m, self._scored(0)) for m in self._fitted_constants()]
+        )
         return Score(self.empty, None if found is None else np.fmax.reduce(found))
 
     def __call__(self, members: Collection[str], *, repeat: int = 0) -> Score:
-        """The utility of the coalition of these owners: one training, unless it is empty."""
+        """The utility of the coalition of these owners: one training for each fold."""
         if not members:
             return self._at_least(self.score_of_no_data())
         row = from_names(members, self.owners.names)
-        X, y = self.owners.data_of(row)
+        dealt = self._deal(repeat)
+        models = [
+            self._train(row, part, dealt.X, self._fold_seed(row, repeat, fold))
+            for fold, part in enumerate(dealt.train)
+        ]
+        return self._at_least(self._score(models, self._scored(repeat)))
+
+    def _train(self, row: Members, part: Bools | None, X_val: Any, seed: int) -> tuple[Any, Any]:
+        """A model of a coalition's rows in this part of all rows, and X_val with its levels."""
+        X, y = self.owners.data_of(row, part)
+        if not len(y):
+            return self._of_no_data, X_val
         if self._classes is not None and len(np.unique(y)) == 1:
             constant = DummyClassifier(strategy="constant", constant=[y[0]])
-            return self._at_least(self._score(constant.fit(X, y), self.X_val))
-        seed = self.training_seed(to_names(row, self.owners.names), repeat)
+            return constant.fit(X, y), X_val
         labelled = self._classes is not None
-        X, X_val = with_levels_of_both(X, self.X_val)
+        X, X_val = with_levels_of_both(X, X_val)
 
         # A first try may have changed X in place, so a second one gathers the rows again.
         def again() -> Any:
-            return with_levels_of_both(self.owners.data_of(row)[0], self.X_val)[0]
+            return with_levels_of_both(self.owners.data_of(row, part)[0], X_val)[0]
 
-        model = fit(self.estimator, X, y, again=again, seed=seed, classes=labelled)
-        return self._at_least(self._score(model, X_val))
+        how: dict[str, Any] = {"again": again, "seed": seed, "classes": labelled}
+        if (labels := labels_of(self.validation, self.owners)) is not None:
+            how["groups"] = labels[self.owners.rows_of(row, part)]
+        return fit(self.estimator, X, y, **how), X_val
 
-    @cached_property
-    def _drawn(self) -> Resamples:
-        return draw_resamples(digests_of_rows(self.X_val, self.y_val), self.resamples)
+    def _fold_seed(self, row: Members, repeat: int, fold: int) -> int:
+        """The seed of the training for one fold."""
+        seed = self.training_seed(to_names(row, self.owners.names), repeat)
+        return _seed_from([seed, fold]) if fold else seed
+
+    def _deal(self, number: int) -> Deal:
+        """Which rows train and validate in this deal; the last ones are kept."""
+        if not is_split(self.validation):
+            return Deal(*self.validation)
+        number = number if self.deals else 0
+        return self._keep(
+            ("deal", number),
+            lambda: deal(self.validation, self.owners, seed=self.seed, number=number),
+        )
+
+    def _scored(self, number: int) -> Scored:
+        """The validation rows of a deal, and their resamples."""
+        number = number if self.deals else 0
+
+        def draw() -> Scored:
+            dealt = self._deal(number)
+            contents = digests_of_rows(dealt.X, dealt.y)
+            drawn = draw_resamples(contents, self.resamples, dealt.weights)
+            return Scored(dealt.X, dealt.y, drawn, dealt.tests)
+
+        return self._keep(("scored", number), draw)
+
+    def _keep(self, key: Any, make: Callable[[], Kept]) -> Kept:
+        """What was made under this key; of further deals only the latest, they are large."""
+        if key not in self._kept:
+            for old in [k for k in self._kept if k[0] == key[0] and k[1] != 0]:
+                del self._kept[old]
+            self._kept[key] = make()
+        found: Kept = self._kept[key]
+        return found
 
     def _at_least(self, score: Score) -> Score:
         return score if self.floor is None else score.at_least(self.floor)
 
-    def _utility(self, model: Any, X_val: Any) -> float:
-        """The score on rows that the model and the metric may change in place."""
-        return self.metric(self._with_classes(model), X_val, self.y_val.copy())
+    @cached_property
+    def _of_no_data(self) -> Any:
+        """The best model that ignores X."""
+        return max(self._fitted_constants(), key=self._score_plainly)
 
-    def _score(self, model: Any, X_val: Any) -> Score:
-        with Predictions(model, X_val, named=self.metric.scorer is None) as predictions:
-            utility = self._utility(model, predictions.give_rows())
+    def _score_plainly(self, model: Any) -> float:
+        """The score of a model that ignores X, on all validation rows."""
+        rows = self._scored(0)
+        return self._utility(model, copy_rows(rows.X), rows)
+
+    def _score(self, models: Sequence[tuple[Any, Any]], rows: Scored) -> Score:
+        """The score of the model of each fold on the rows of its fold."""
+        if len(rows.tests) == 1:
+            [(model, X_val)] = models
+            return self._score_one(model, replace(rows, X=X_val))
+        if self.metric.is_pooled:
+            return self._score_one(self._pool(models, rows), rows)
+        parts = [
+            rows.part(X_val, test) for (_, X_val), test in zip(models, rows.tests, strict=True)
+        ]
+        scores = [
+            None if part.pairs() == 0 and self.metric.ranks else self._score_one(model, part)
+            for (model, _), part in zip(models, parts, strict=True)
+        ]
+        return average_of_folds(scores, parts, by_pairs=self.metric.ranks is not None)
+
+    def _pool(self, models: Sequence[tuple[Any, Any]], rows: Scored) -> Any:
+        """The predictions of all folds as those of one model."""
+        method = "predict_proba" if self.metric.probabilities else "predict"
+        found: NDArray[Any] | None = None
+        for (model, X_val), test in zip(models, rows.tests, strict=True):
+            X = copy_rows(X_val if test is None else take(X_val, test))
+            own = np.asarray(getattr(self._with_classes(model), method)(X))
+            own = own if self.metric.probabilities else np.ravel(own)
+            if found is None:
+                found = np.empty((len(rows.y), *own.shape[1:]), dtype=own.dtype)
+            found[test] = own
+        if self._classes is None:
+            return PooledRegressor(found)
+        return PooledClassifier(found, self._classes)
+
+    def _utility(self, model: Any, X: Any, rows: Scored) -> float:
+        """The score on rows that the model and the metric may change in place."""
+        found = self.metric(self._with_classes(model), X, rows.y.copy())
+        if rows.drawn.weights is None:
+            return found
+        return score_weighted(self.metric, self._with_classes(model), X, rows)
+
+    def _score_one(self, model: Any, rows: Scored) -> Score:
+        with Predictions(model, rows.X, named=self.metric.scorer is None) as predictions:
+            utility = self._utility(model, predictions.give_rows(), rows)
             # `Score` refuses what is no number: the training fails, and needs no resamples.
             if not self.resamples or not np.isfinite(utility):
                 return Score(utility)
@@ -233,9 +364,9 @@ class ModelUtility:
                 self.metric,
                 self._with_classes(model),
                 predictions,
-                y=self.y_val,
+                y=rows.y,
                 utility=utility,
-                drawn=self._drawn,
+                drawn=rows.drawn,
             )
             return Score(utility, resampled)
 
@@ -262,9 +393,7 @@ class ModelUtility:
     def _constant_score(self) -> float:
         """The score of the best model that ignores X. This also tries the metric."""
         try:
-            return max(
-                self._utility(model, copy_rows(self.X_val)) for model in self._fitted_constants()
-            )
+            return max(map(self._score_plainly, self._fitted_constants()))
         except Exception as cause:  # the metric may be the user's code
             raise InputError(
                 f"metric {self.metric.name!r} cannot score a constant {self.owners.task} model on "
@@ -323,3 +452,30 @@ class _AllClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # skle
         full = np.zeros((len(seen), len(self.classes_)))
         full[:, np.searchsorted(self.classes_, self.model.classes_)] = seen
         return full
+
+
+class PooledRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """What the models of all folds predict for the validation rows, as one model."""
+
+    def __init__(self, predicted: NDArray[Any] | None):
+        self.predicted = predicted
+
+    def predict(self, _: Any) -> Any:
+        """The predictions, which are of the validation rows."""
+        return self.predicted
+
+
+class PooledClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """The same for classes; probabilities have two dimensions."""
+
+    def __init__(self, predicted: NDArray[Any] | None, classes: NDArray[Any]):
+        self.predicted = predicted
+        self.classes_ = classes
+
+    def predict(self, _: Any) -> Any:
+        """The predictions, which are of the validation rows."""
+        return self.predicted
+
+    def predict_proba(self, _: Any) -> Any:
+        """The same, if they are probabilities."""
+        return self.predicted

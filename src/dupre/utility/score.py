@@ -200,14 +200,29 @@ class Resamples:
         counts: how often each group was drawn, (B, g).
         group: the group of each row, (m,).
         equal: which of the rows count as one.
+        weights: of the rows, (m,); None if they count alike.
     """
 
     counts: Floats
     group: Ints
     equal: EqualRows
+    weights: Floats | None = None
+
+    def part(self, rows: Ints) -> Resamples:
+        """The same resamples of some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Resamples(self.counts, self.group[rows], self.equal, weights)
+
+    @property
+    def row_weights(self) -> Floats:
+        """How much each row counts, (m,)."""
+        return np.ones(len(self.group)) if self.weights is None else self.weights
 
     def sum_rows(self, terms: Any) -> Floats:
-        """Sums over the rows of each resample of k terms of each row, (m, k), (B, k)."""
+        """Sums over the rows of each resample of k terms of each row, (m, k), (B, k).
+
+        Each row counts by its weight.
+        """
         grouped = self._indicator @ terms
         return np.asarray((grouped.T @ self.counts.T).T)
 
@@ -223,7 +238,7 @@ class Resamples:
 
     @cached_property
     def sizes(self) -> Floats:
-        """Rows of each resample, (B,)."""
+        """Rows of each resample, or their weights together, (B,)."""
         return self.sum_rows(np.ones((len(self.group), 1)))[:, 0]
 
     def rows(self, resample: int) -> Ints:
@@ -234,10 +249,10 @@ class Resamples:
     @cached_property
     def _indicator(self) -> sparse.csr_array:
         m, g = len(self.group), self.counts.shape[1]
-        return sparse.csr_array((np.ones(m), (self.group, np.arange(m))), shape=(g, m))
+        return sparse.csr_array((self.row_weights, (self.group, np.arange(m))), shape=(g, m))
 
 
-def draw_resamples(contents: Digests, resamples: int) -> Resamples:
+def draw_resamples(contents: Digests, resamples: int, weights: Floats | None = None) -> Resamples:
     """Resamples of rows with these digests, (m, 2); copies of a row are drawn together.
 
     They depend on the contents of the rows, not on their order, the machine or a seed: utilities
@@ -250,4 +265,5 @@ def draw_resamples(contents: Digests, resamples: int) -> Resamples:
     total = contents[first].sum(axis=0)
     rng = np.random.default_rng([m, resamples, *map(int, total)])
     counts = [np.bincount(rng.integers(g, size=g), minlength=g) for _ in range(resamples)]
-    return Resamples(np.array(counts, dtype=np.float64).reshape(-1, g), equal.number % g, equal)
+    drawn = np.array(counts, dtype=np.float64).reshape(-1, g)
+    return Resamples(drawn, equal.number % g, equal, weights)

@@ -17,6 +17,7 @@ from dupre.data.encoding import encode
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.metrics import Metric
+from dupre.utility.folds import Deal, shares_of_owners
 from dupre.utility.score import EqualRows
 
 
@@ -30,6 +31,7 @@ class ValidationRows:
         owners: whose rows are trained on.
         metric: that scores models on them.
         equal: which of them count as one.
+        dealt: how they were split from the owners' rows; None if they come from elsewhere.
     """
 
     X: Any
@@ -37,10 +39,23 @@ class ValidationRows:
     owners: Owners
     metric: Metric
     equal: EqualRows
+    dealt: Deal | None = None
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The part of them that each owner holds; nothing if they come from elsewhere."""
+        if self.dealt is None or self.dealt.row is None:
+            return {}
+        return shares_of_owners(self.owners, self.dealt.row)
 
     @cached_property
     def seen(self) -> int:
-        """How many of them are also among the owners' rows, with the same target."""
+        """How many of them are also among the owners' rows, with the same target.
+
+        No model is scored on a row of its own if they were split from the owners' rows.
+        """
+        if self.dealt is not None:
+            return 0
         return count_shared_rows(self.owners, self.X, self.targets)
 
 

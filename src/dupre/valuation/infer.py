@@ -27,7 +27,7 @@ from dupre.result.covariances import Uncertainty, half_widths, total_covariance
 from dupre.result.records import Duplicates, Evidence, Facts, Subsidy, TrainingNoise
 from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
-from dupre.valuation import explain, validation_rows
+from dupre.valuation import deals, explain, validation_rows
 from dupre.valuation.core_payments import least_core_payments
 from dupre.valuation.state import LEAST_CORRECTION, State
 from dupre.valuation.state_notes import decisive_trainings, notes_about
@@ -48,7 +48,8 @@ def forecast_widths(state: State, picks: Ints, now: Valuation) -> pd.DataFrame:
     covariances = [parts.total]
     if picks.size:
         expected = _expect(state, picks, parts.noise)
-        covariances += [total_covariance(c, parts.sampling, parts.validation) for c in expected]
+        others = parts.sampling, parts.validation, parts.deal
+        covariances += [total_covariance(c, *others) for c in expected]
     widths = np.array([half_widths(covariance) for covariance in covariances])
     frame = pd.DataFrame(widths, columns=list(now.owners))
     frame.insert(0, "widest", widths.max(axis=1))
@@ -142,7 +143,9 @@ def _infer_values(state: State) -> Valuation:
         mean=mean,
         owners=question.owners.names,
         rows=question.owners.rows,
-        uncertainty=Uncertainty(covariance, noise, sampling, validation),
+        uncertainty=Uncertainty(
+            covariance, noise, sampling, validation, deals.covariance(state, validation)
+        ),
         notes=(
             *notes_about(state, off, predicted=bool(diagnostics)),
             *decisive_trainings(state, M, mean),
@@ -179,6 +182,8 @@ def _infer_core(state: State, name: str, draws: int) -> Valuation:
             found.covariance,
             np.zeros_like(found.covariance) if unknown else found.covariance,
             validation=found.validation,
+            # Of the values that guide the search: payments are no sum of utilities.
+            deal=deals.covariance(state, found.validation),
         ),
         notes=notes_about(state, validation_rows.deviations(state), predicted=bool(unknown)),
         facts=_facts(

@@ -8,7 +8,7 @@ gives the same values for any workers and any interruption.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from dupre._types import Names
@@ -19,7 +19,7 @@ from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.workers import Workers
 from dupre.utility.score import mean_score
-from dupre.valuation import second_trainings
+from dupre.valuation import deals, second_trainings
 from dupre.valuation.failures import evaluation_error, say_what_is_kept
 from dupre.valuation.progress import Clock, Display, Progress
 from dupre.valuation.stopping import (
@@ -145,6 +145,9 @@ class Loop:
         """Train some coalitions a second time, as many as it takes to know the noise."""
         if self.settings.repeats is not None:
             return
+        if self.settings.traits.deals:
+            self._deal_again()
+            return
         key = f"{self.key} second"
         chosen = self.store.batch(key)
         while True:
@@ -158,6 +161,17 @@ class Loop:
                 return
             self.store.begin(key, chosen := more)
 
+    def _deal_again(self) -> None:
+        """Evaluate some coalitions under further deals of the folds, the same ones to the end."""
+        key = f"{self.key} deals"
+        if not (chosen := self.store.batch(key)):
+            chosen = second_trainings.choose_dealt(self.valuer, self.store)
+            self.store.begin(key, chosen)
+        if missing := self.trainings.missing_again(chosen, deals.FURTHER):
+            self._train(missing)
+            self.latest = None
+        self._observe(chosen)
+
     def _observe(self, coalitions: Iterable[Names]) -> None:
         """Record those coalitions that are done; to record one again changes nothing."""
         for members in filter(None, map(canonical, coalitions)):
@@ -167,8 +181,17 @@ class Loop:
                 self.valuer.record_failure(members, failures[0].failure)
             else:
                 for names in self.store.same(members):
-                    if utilities := self.trainings.utilities(names):
-                        self.valuer.record(names, utilities)
+                    if utilities := self._counting_scores(names):
+                        self._record(names, utilities)
+
+    def _counting_scores(self, members: Names) -> list[float]:
+        """The scores of a coalition by repeat; those of further deals only tell of the deal."""
+        dealt = self.settings.traits.deals
+        return self.trainings.scores(members) if dealt else self.trainings.utilities(members)
+
+    def _record(self, members: Names, scores: Sequence[float]) -> None:
+        traits, repeats = self.settings.traits, self.settings.repeats
+        second_trainings.record(self.valuer, members, scores, traits, repeats)
 
     @property
     def _left(self) -> int:
@@ -246,7 +269,7 @@ class Loop:
             wanted = [found[r] for r in range(self.trainings.repeats) if r in found]
             done = len(wanted) == self.trainings.repeats
             if members and done and all(e.utility is not None for e in wanted):
-                self.valuer.record(members, [e.score for e in wanted])
+                self._record(members, [e.score for e in wanted])
 
     def _save_round(self) -> None:
         """After a batch: note how much is known."""

@@ -1,4 +1,7 @@
-"""Which coalitions are trained a second time, to measure how much chance changes utilities.
+"""Which coalitions are trained again, to measure how much chance changes utilities.
+
+Where a repeat deals the folds anew, those of the first design are evaluated under further deals
+(module `deals`). Otherwise a repeat has another seed alone:
 
 Three are trained first, all owners together among them. If their utilities do not change, the model
 is taken to be deterministic. Otherwise others of the first design follow, one for every eight
@@ -15,6 +18,7 @@ from dupre.notes import Code, Note, note
 from dupre.result.records import TrainingNoise
 from dupre.store.store import Store
 from dupre.utility.describe import Traits
+from dupre.utility.score import mean_score
 from dupre.valuation.infer import training_noise
 from dupre.valuation.strategies import first_evaluated
 from dupre.valuation.valuer import Valuer
@@ -38,13 +42,40 @@ def count_needed(evaluated: int) -> int:
 
 def reproducibility_notes(traits: Traits, noise: TrainingNoise) -> list[Note]:
     """A note if a model has no seed, and scores differently on the same rows."""
-    if traits.deterministic is None or traits.seeded or not noise.std > 0:
+    if traits.deterministic is None or traits.seeded or traits.deals or not noise.std > 0:
         return []
     text = (
         "the model is not reproducible: trained twice on the same rows it scores differently, by "
         f"a standard deviation of {noise.std:.2g}, and it has no random_state to set."
     )
     return [note(Code.NOT_REPRODUCIBLE, text, std=noise.std)]
+
+
+def choose_dealt(valuer: Valuer, store: Store) -> list[Names]:
+    """The coalitions to evaluate under further deals: the first design, as far as it succeeded."""
+    # Those of another semivalue serve as well: trainings are shared by all that a run values.
+    if before := _distinct(store, _trained_twice(store)):
+        return before
+    state = valuer.state
+    first = state.question.most_important
+    return [state.names(i) for i in first[state.recorded[first]]]
+
+
+def record(
+    valuer: Valuer, members: Names, scores: Sequence[float], traits: Traits, repeats: int | None
+) -> None:
+    """Record the scores of a coalition by repeat: those of deals, or of trainings alone.
+
+    `repeats` are those asked for: the mean of so many deals counts, by default the first.
+    """
+    if not traits.deals:
+        valuer.record(members, scores)
+        return
+    counting = scores[: repeats or 1]
+    valuer.record(members, counting[0] if len(counting) == 1 else mean_score(counting))
+    if len(scores) > 1:
+        averaged = len(counting) == len(scores)
+        valuer.record_deals(members, scores, averaged=averaged, other_rows=traits.deals_rows)
 
 
 def choose(valuer: Valuer, store: Store, before: Sequence[Names]) -> list[Names]:

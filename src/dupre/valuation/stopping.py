@@ -24,6 +24,7 @@ from dupre.game.coalitions import unknown_owner
 from dupre.result.covariances import half_widths
 from dupre.result.uncertainty import DOMINANT
 from dupre.result.valuation import Valuation
+from dupre.utility.describe import Traits
 from dupre.valuation.state_notes import first_levels, has_middle_sizes
 from dupre.valuation.valuer import Valuer
 from dupre.wording import count_things
@@ -211,6 +212,7 @@ class RunSettings:
         repeats: trainings of each coalition; None for one, and a second one of some.
         skip: whether to go on without a coalition whose training failed.
         ask_empty: whether the utility of no data is still to be asked for.
+        traits: of the utility.
     """
 
     stop: Rule | None
@@ -218,6 +220,7 @@ class RunSettings:
     repeats: int | None
     skip: bool
     ask_empty: bool
+    traits: Traits
 
     def __post_init__(self) -> None:
         if self.repeats is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ class Recorded:
         trainings: scores of each coalition, a `Score` with its resamples.
         failures: why a coalition could not be evaluated.
         left: coalitions that have a weight and may still be evaluated.
+        deals: utilities of coalitions under several deals of the folds.
+        averaged, deals_rows: as for `Valuer.record_deals`.
     """
 
     def __init__(self, question: Question, floor: float | None, empty: float):
@@ -38,6 +41,8 @@ class Recorded:
         self.tell_empty(empty)
         self.trainings: dict[Names, tuple[float, ...]] = {}
         self.failures: dict[Names, str] = {}
+        self.deals: dict[Names, tuple[float, ...]] = {}
+        self.averaged = self.deals_rows = False
         self.left = question.counting
         self._keys: set[bytes] = set()
 
@@ -88,11 +93,18 @@ class Recorded:
         self._count(row)
         self.failures[names] = str(reason)
 
+    def record_deals(self, members: Iterable[str], utilities: Sequence[float]) -> None:
+        """Record utilities of a coalition under several deals: see `Valuer.record_deals`."""
+        _, names = self._locate(members)
+        what = f"the utility of {format_members(names)}"
+        self.deals[names] = tuple(float(check_score(number, what)) for number in utilities)
+
     def observe(self) -> Observed:
         """All of it, in an order that does not depend on when it came."""
         same, owners = self._question.sameness.keys, self._question.owners.names
         how: dict[str, Any] = {"empty": self._empty, "floor": self._floor, "same": same}
-        return observe(owners, self.trainings, self.failures, **how)
+        seen = observe(owners, self.trainings, self.failures, **how, deals=self.deals)
+        return replace(seen, averaged=self.averaged, deals_rows=self.deals_rows)
 
     def _locate(self, members: Iterable[str]) -> tuple[Members, Names]:
         """A coalition as a boolean row, (1, n), and by names in the order of the owners."""

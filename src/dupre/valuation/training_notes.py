@@ -18,6 +18,7 @@ from dupre.result.valuation import Valuation
 from dupre.store.origin import Origin, provenance
 from dupre.training.evaluation import Evaluation
 from dupre.utility.describe import Traits
+from dupre.valuation.deals import deal_notes
 from dupre.valuation.failures import group_warnings
 from dupre.valuation.infer import training_noise
 from dupre.valuation.second_trainings import reproducibility_notes
@@ -51,6 +52,7 @@ def complete(
         *mixed_resamples(used),
         *validation_notes(traits.validation),
         *reproducibility_notes(traits, noise),
+        *deal_notes(traits, valuation.uncertainty.deal, valuer.dealt),
     )
     if not traits.uses_validation:
         none = np.zeros_like(valuation.uncertainty.total)
@@ -64,6 +66,8 @@ def complete(
         provenance=made_from,
         training_noise=noise,
         validation_rows=traits.validation_rows,
+        validating={} if traits.validation is None else traits.validation.shares,
+        folds=traits.folds,
     )
     return with_notes(valuation, further)
 
@@ -86,5 +90,7 @@ def warn_of_failed_predictor(valuation: Valuation) -> None:
 
 def _training_noise(traits: Traits, found: TrainingNoise) -> TrainingNoise:
     """What repeated trainings say, with what is known of the utility itself."""
+    if traits.deals:  # the effect of seeds is part of what further deals show
+        return replace(found, seeded=False, deterministic=False)
     deterministic = found.deterministic or traits.deterministic is True
     return replace(found, seeded=traits.seeded, deterministic=deterministic)

@@ -61,9 +61,15 @@ class Trainings:
         """The trainings of a coalition that are still to be done."""
         return self._unanswered((members, repeat) for repeat in range(self.repeats))
 
-    def missing_again(self, coalitions: Iterable[Names]) -> list[Training]:
-        """The second trainings of coalitions that are still to be done."""
-        return self._unanswered((members, 1) for members in coalitions)
+    def missing_again(self, coalitions: Iterable[Names], further: int = 1) -> list[Training]:
+        """The second trainings of coalitions, or more, that are still to be done."""
+        repeats = range(1, further + 1)
+        return self._unanswered((members, r) for r in repeats for members in coalitions)
+
+    def scores(self, members: Names) -> list[float]:
+        """Utilities of all trainings of a coalition up to the first repeat that is missing."""
+        found = self.store.utilities(members)
+        return [found[r].score for r in range(len(found)) if all(k in found for k in range(r))]
 
     def utilities(self, members: Names) -> list[float]:
         """Utilities of those trainings of a coalition that count."""

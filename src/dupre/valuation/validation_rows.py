@@ -26,9 +26,10 @@ from dupre.notes import Code, Note, note
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.training.evaluation import Evaluation
 from dupre.utility.describe import Traits
+from dupre.utility.resampling import folds_without_a_class
 from dupre.utility.validation import ValidationRows
 from dupre.valuation.state import State
-from dupre.wording import count_things, join_list, percent, quote
+from dupre.wording import count_things, join_list, percent, printable, quote
 
 FEWEST_ROWS = 10
 """Validation rows from which on resamples of them tell well how far others would be."""
@@ -38,6 +39,9 @@ ROUNDING = 1e-12
 
 LEAST_PART = 0.02
 """Part of the rows from which on a class matters in a metric in which all rows count alike."""
+
+DOMINANT_OWNER = 0.5
+"""Part of the validation rows from which on their owner is named."""
 
 DOMINANT_ROW = 1 / 3
 """Part of the squared differences of validation targets from which on a single row is named."""
@@ -53,6 +57,8 @@ def validation_notes(rows: ValidationRows | None) -> list[Note]:
     return [
         *_seen_rows(rows),
         *_equal_rows(rows),
+        *_dominant_owner(rows),
+        *_folds_without_class(rows),
         *(_few_rows(rows) or _few_of_a_class(rows)),
         *_dominant_row(rows),
     ]
@@ -89,6 +95,33 @@ def _equal_rows(scored: ValidationRows) -> list[Note]:
         "they are copies, as a join makes them; remove copies."
     )
     return [note(Code.EQUAL_ROWS, text, **facts)]
+
+
+def _dominant_owner(scored: ValidationRows) -> list[Note]:
+    """An owner who alone decides what a good model is."""
+    for name, part in scored.shares.items():
+        if part > DOMINANT_OWNER and (scored.dealt is None or scored.dealt.weights is None):
+            text = (
+                f"{percent(part)} % of the validation rows are those of {printable(name)}, so it "
+                "alone decides what a good model is; weigh all owners alike, or agree on "
+                "validation rows."
+            )
+            return [note(Code.DOMINANT_OWNER, text, owner=name, part=part)]
+    return []
+
+
+def _folds_without_class(scored: ValidationRows) -> list[Note]:
+    """Folds that a metric of pairs cannot score."""
+    dealt = scored.dealt
+    if dealt is None or scored.metric.ranks is None or len(dealt.tests) == 1:
+        return []
+    if not (count := folds_without_a_class(dealt)):
+        return []
+    text = (
+        f"{count} of {len(dealt.tests)} folds have rows of one class only and count nothing; state "
+        "fewer folds."
+    )
+    return [note(Code.FOLDS_WITHOUT_CLASS, text, folds=count)]
 
 
 def _few_rows(scored: ValidationRows) -> list[Note]:

@@ -135,6 +135,7 @@ def value(
         repeats=traits.usual_repeats if repeats is None else repeats,
         skip=engine.on_error == "skip",
         ask_empty=empty is None,
+        traits=traits,
     )
     rows = {} if stored is None else contents()
     return run(Asked(valuer, traits, given, settings, engine, stored, rows, display(progress)))

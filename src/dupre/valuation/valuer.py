@@ -118,6 +118,11 @@ class Valuer:
         return self.state.failures if self._recorded.failures else {}
 
     @property
+    def dealt(self) -> list[Names]:
+        """Coalitions that were evaluated under several deals of the folds."""
+        return [names for names, several in self._recorded.deals.items() if len(several) > 1]
+
+    @property
     def evaluated(self) -> int:
         """Coalitions recorded or failed; those that one evaluation serves count once."""
         return self._recorded.evaluated
@@ -171,6 +176,32 @@ class Valuer:
         """
         self._state = None
         self._recorded.record_failure(members, reason)
+
+    def record_deals(
+        self,
+        members: Iterable[str],
+        utilities: Sequence[float],
+        *,
+        averaged: bool = False,
+        other_rows: bool = False,
+    ) -> None:
+        """Record what a coalition scores under several deals of the folds, or several splits.
+
+        Give the same deals for every coalition, in the same order: how far the values depend on
+        the deal follows from them.
+
+        Args:
+            members: owner names.
+            utilities: one for each deal.
+            averaged: whether the recorded utilities are means over all deals.
+            other_rows: whether each deal scores on validation rows of its own.
+
+        Raises:
+            InputError: an unknown owner, the empty coalition, or a number that is not finite.
+        """
+        self._state = None
+        self._recorded.record_deals(members, utilities)
+        self._recorded.averaged, self._recorded.deals_rows = averaged, other_rows
 
     @one_blas_thread
     def suggest(self, k: int = 1, *, pending: Iterable[Iterable[str]] = ()) -> list[Names]:
