@@ -17,6 +17,7 @@ class Remedy(StrEnum):
 
     ACCEPT = "; or keep the stored utilities with store=dupre.Stored(FILE, accept_model=True)"
     ANOTHER_STORE = "another file for store="
+    ANYWAY = "anyway=True"
     BEGIN_ANOTHER_STORE = "call again with another file for store= and known=error.valuer.trainings"
     CALL_AGAIN = "call again"
     DECIMAL = "decimal="

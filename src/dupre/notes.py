@@ -227,6 +227,10 @@ class Code(StrEnum):
     """The budget ends before the most important coalitions are evaluated."""
     PAID_OUTSIDE = "paid_outside", BEWARE
     """Payments are outside their own intervals."""
+    PAID_TO_FORMER = "paid_to_former"
+    """What was paid to partners who have left."""
+    OTHER_CURRENCIES = "other_currencies"
+    """What was paid in other currencies."""
 
 
 _GRAVITY = {severity: place for place, severity in enumerate(Severity)}

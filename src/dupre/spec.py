@@ -159,19 +159,30 @@ class Page(Section, frozen=True):
 
 
 class Payment(Section, frozen=True):
-    """The last terms of `dupre pay`; no amount if it was never asked."""
+    """The last terms of `dupre pay`, those of `Valuation.payments`; no amount if never asked."""
 
-    amount: Amount | None = None
+    amount: float | None = None
     currency: Text = ""
     negative: Text = "zero"
     minimum: Amount = 0.0
+    for_these_rows: bool = False
+    anyway: bool = False
+
+    def __post_init__(self) -> None:
+        """Nothing to share cannot be meant."""
+        if self.amount is not None and not self.amount > 0:  # NaN neither
+            raise InputError(f"--amount must be above zero, got {self.amount:,.12g}")
 
 
 class History(Section, frozen=True):
-    """What the run has seen: its commands, in order, and the columns that models are given."""
+    """What the run has seen: its commands, in order, and the columns that models are given.
+
+    `ledger` is the digest of the last payment that was booked.
+    """
 
     commands: tuple[Text, ...] = ()
     columns: tuple[Text, ...] = ()
+    ledger: Text = ""
 
 
 class Spec(Section, frozen=True):
@@ -203,7 +214,8 @@ class Spec(Section, frozen=True):
         """With what the run has seen; a command that is the last one again counts once."""
         commands = self.history.commands
         more = () if commands[-1:] == (command,) else (command,)
-        return replace(self, history=History(commands=(*commands, *more), columns=columns))
+        seen = replace(self.history, commands=(*commands, *more), columns=columns)
+        return replace(self, history=seen)
 
     def conflict(self, other: Spec) -> str:
         """The first difference by which another spec needs other trainings, or ""."""

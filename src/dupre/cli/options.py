@@ -111,6 +111,7 @@ SETTINGS = {
         "zero (the default): who is at or below zero gets nothing; owe: who is below zero pays.",
     ),
     "minimum": ("X", "What everybody gets at least."),
+    "anyway": ("", "Pay although the values are not payable; it is printed with every payment."),
 }
 """Settings of a spec that are options: the placeholder of their value, and the help."""
 
@@ -118,6 +119,7 @@ FLAGS = {
     "semivalues": "--semivalue",
     "skip_empty": "--skip-empty",
     "skip_failures": "--skip-failures/--retry-failures",
+    "anyway": "--anyway",
 }
 """Options that are not called like their setting, or have no value."""
 
@@ -220,8 +222,8 @@ DATA = typer.Argument(
     "owner, or a quoted pattern such as 'data/*.csv'.",
 )
 DIR = typer.Argument(metavar="DIR", help="A run directory.")
-OWNER_A = typer.Argument(metavar="A", help="An owner.")
-OWNER_B = typer.Argument(metavar="B", help="Another owner.")
+OWNER_A = typer.Argument(metavar="A", help="An owner; or a later run directory, without B.")
+OWNER_B = typer.Argument(metavar="[B]", help="Another owner.")
 RESULTS = typer.Argument(metavar="FILE", help="A table with the columns coalition and utility.")
 
 
@@ -259,6 +261,20 @@ SPOT_CHECK = _flag(
     "the same.",
     "--spot-check/--no-spot-check",
 )
+FOR = _option(
+    "rows|population",
+    "Intervals for these validation rows, if they are agreed by contract; by default for the "
+    "population they come from.",
+    "--for",
+)
+BOOK = _flag(
+    "Keep the differences to what was paid before in the ledger, as paid; without it the payments "
+    "are a proposal.",
+    "--book",
+)
+PAY_BACK = _flag("With --book: also what owners pay back.", "--pay-back")
+AFTER = _option("DIR", "Go on with the ledger of this run, such as that of the quarter before.")
+DRY_RUN = _flag("Print, and change nothing.", "--dry-run")
 STATEMENTS = _option("DIR", "Write a page for each owner that names no other owner.")
 ONLY = _option("NAME", "With --statements: this owner alone; repeatable.")
 MEMBERS = _option("A,B", "Owners of a coalition, as a JSON list if names hold commas; repeatable.")

@@ -143,6 +143,7 @@ ANOTHER_RUN = "another directory (`dupre value` or `dupre init` with --run OTHER
 COMMAND_WORDS = {
     Remedy.ACCEPT: "; or keep the trainings so far by `dupre resume {run}` with --accept-model",
     Remedy.ANOTHER_STORE: ANOTHER_RUN,
+    Remedy.ANYWAY: "--anyway",
     Remedy.BEGIN_ANOTHER_STORE: f"begin again in {ANOTHER_RUN}",
     Remedy.CALL_AGAIN: "do it again",
     Remedy.DECIMAL: "--decimal ",

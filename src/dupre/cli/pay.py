@@ -1,40 +1,105 @@
-"""`dupre pay`: share an amount by the values."""
+"""`dupre pay`: share an amount by the values, and book what was paid."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec.structs import asdict, replace
+import typer
+from msgspec.structs import replace
 
 from dupre.cli import options as o
+from dupre.cli.exit_codes import ExitCode
 from dupre.cli.output import last_results, print_json, say, say_kept
 from dupre.cli.signals import interrupt_on_signals
 from dupre.spec import Payment
 
+if TYPE_CHECKING:
+    from dupre.result.payments import Payments
+    from dupre.result.verdict import Verdict
 
-@o.states("amount currency negative minimum", required="amount")
+
+class Whom(StrEnum):
+    """For whom the intervals of payments hold."""
+
+    POPULATION = "population"
+    ROWS = "rows"
+
+
+@o.states("amount currency negative minimum anyway", required="amount")
 def pay(
     run: Annotated[Path, o.DIR],
     stated: dict[str, Any],
+    whom: Annotated[Whom, o.FOR] = Whom.POPULATION,
+    book: Annotated[bool, o.BOOK] = False,
+    pay_back: Annotated[bool, o.PAY_BACK] = False,
+    after: Annotated[Path | None, o.AFTER] = None,
+    dry_run: Annotated[bool, o.DRY_RUN] = False,
     json: Annotated[bool, o.JSON] = False,
 ) -> None:
-    """Share an amount by the values, to the cent: a table, payments.csv, a section of the page."""
-    from dupre.runs.directory import RunDirectory
+    """Share an amount by the values, to the cent: a table, payments.csv, a section of the page.
+
+    The amount is the total to date: beside each payment stands what was booked before, and the
+    difference.
+    """
+    from dupre.runs.directory import RunDirectory, spreadsheet
+    from dupre.runs.ledger import book as book_payments
+    from dupre.runs.ledger import check_returns, digest_of
+    from dupre.training.evaluation import now
 
     directory = RunDirectory(run)
-    valuations = last_results(directory)
     # Terms are stated anew each time: what was said of another amount is not carried over.
-    spec = replace(directory.spec(), payment=Payment()).change(**stated)
-    payments = valuations[0].payments(**asdict(spec.payment))
-    if json:
-        found = {name: part for name, part in vars(payments).items() if name != "frame"}
-        found["notes"] = [vars(one) for one in payments.notes]
-        print_json(found | {"payments": payments.frame.reset_index().to_dict("records")})
-    else:
-        print(payments, flush=True)  # also if nothing can be written here
-    with interrupt_on_signals(), directory.lock():
-        kept = directory.write_payments(valuations, spec)
-    if not json:
-        say(f"The table is in {directory.payments}, the page in {directory.report}.")
+    spec = replace(directory.spec(), payment=Payment())
+    spec = spec.change(**stated, for_these_rows=whom is Whom.ROWS)
+    valuations = last_results(directory)
+    verdict = valuations[0].verdict
+    if verdict.kind == "not payable" and not spec.payment.anyway:
+        _refuse(verdict, json=json)
+    before = None if after is None else RunDirectory(after)
+    kept = None
+    # Within the lock: what another command books meanwhile must not be paid twice.
+    with interrupt_on_signals(), nullcontext() if dry_run else directory.lock():
+        ledger = booked = directory.booked(spec, before)
+        payments = directory.share(valuations[0], spec, ledger)
+        if book and not pay_back:
+            check_returns(payments)
+        if book:
+            found = {"time": now(), "result": digest_of(spreadsheet(valuations))}
+            booked = book_payments(ledger, valuations[0], payments, spec.payment, **found)
+        # Before anything is printed: a reader who goes away, as in `| head`, loses nothing.
+        if not dry_run:
+            kept = directory.write_payments(valuations, spec, booked)
+    _print(payments, json=json)
+    if dry_run:
+        say("Nothing was written: --dry-run.")
+        return
+    if book:
+        new = booked.entries[len(ledger.entries) :]
+        told = (
+            f"Booked as entries {new[0].number} to {new[-1].number}" if new else "Nothing to book"
+        )
+        say(f"{told}; the ledger is {directory.ledger}, its last digest {booked.head}.")
+    say(f"The table is in {directory.payments}, the page in {directory.report}.")
     say_kept(kept)
+
+
+def _refuse(verdict: Verdict, *, json: bool) -> None:
+    """End because nobody should be paid by these values; the gravest reason first."""
+    if json:
+        reasons = [vars(one) for one in verdict.reasons]
+        print_json({"verdict": verdict.kind, "reasons": reasons})
+    say("Not payable, and nothing was written:")
+    say("\n".join(f"- {one.short}" for one in verdict.reasons))
+    say("To pay all the same add --anyway, which is then printed with every payment.")
+    raise typer.Exit(ExitCode.NOT_PAYABLE)
+
+
+def _print(payments: Payments, *, json: bool) -> None:
+    if not json:
+        print(payments)
+        return
+    found = {name: one for name, one in vars(payments).items() if name not in ("frame", "paid")}
+    found["notes"] = [vars(one) for one in payments.notes]
+    print_json(found | {"payments": payments.table().reset_index().to_dict("records")})

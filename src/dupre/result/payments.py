@@ -14,12 +14,13 @@ import pandas as pd
 
 from dupre._types import Floats
 from dupre.checks import finite
-from dupre.errors import InputError
-from dupre.notes import Code, Note, note, select, warnings
+from dupre.errors import InputError, Remedy
+from dupre.notes import Code, Note, note, select, warnings, worst_first
 from dupre.result.as_text import align
 from dupre.result.sharing import Negative, are_shareable, draw_values, share, without_rounding
 from dupre.result.uncertainty import OF_ROWS, rows_in_words
 from dupre.result.values import Values
+from dupre.result.verdict import Kind, verdict
 from dupre.wording import LONGEST_LINE, cut, escape_controls, join_list, percent, printable
 
 DRAWS = 10_000
@@ -43,6 +44,10 @@ RULES: dict[Negative, str] = {
 }
 
 
+MOST_NOTES = 3
+"""Notes that are printed; the others are counted."""
+
+
 @dataclass(frozen=True, eq=False)
 class Payments:
     """What each owner is paid. `print` it.
@@ -52,10 +57,15 @@ class Payments:
             95 %, by owner, from the greatest value to the smallest.
         amount: the sum of the payments.
         currency: such as "CHF"; "" if it is not stated.
-        rule: how values become payments, in sentences.
+        rule: how values become payments, and for whom the intervals hold, in sentences.
         semivalue: which values they are.
-        notes: those of the values that warn of something; the last says which payments are
-            outside their own intervals, if any are.
+        notes: what the verdict rests on and what warns of something, the gravest first; then what
+            belongs to the payments alone, such as which are outside their own intervals.
+        verdict: whether owners can be paid by the values.
+        anyway: whether they are paid although the values are not payable.
+        for_these_rows: whether intervals are for these validation rows alone, not for the
+            population that they come from.
+        paid: what each owner was paid before, in this currency; None if nothing was booked.
     """
 
     frame: pd.DataFrame
@@ -64,6 +74,10 @@ class Payments:
     rule: str
     semivalue: str
     notes: tuple[Note, ...]
+    verdict: Kind = "payable"
+    anyway: bool = False
+    for_these_rows: bool = False
+    paid: pd.Series | None = None
 
     @property
     def places(self) -> int:
@@ -77,14 +91,29 @@ class Payments:
         far = (paid < self.frame["low"] - least) | (paid > self.frame["high"] + least)
         return tuple(map(str, self.frame.index[far]))
 
+    def table(self) -> pd.DataFrame:
+        """The frame; with `already_paid` and `difference` if anything was booked before."""
+        if self.paid is None:
+            return self.frame
+        due = (self.frame["payment"] - self.paid).round(self.places) + 0.0  # no minus before zero
+        return self.frame.assign(already_paid=self.paid, difference=due)
+
     def __str__(self) -> str:
-        unit = f" {self.currency}" if self.currency else ""
+        frame, unit = self.table(), f" {self.currency}" if self.currency else ""
+        single = ["payment", *(["already_paid", "difference"] if self.paid is not None else [])]
         lines = [["owner", f"payment{unit}", "95 % interval"]]
-        for name, row in self.frame.iterrows():
-            pay, low, high = (self.format(row[key]) for key in ("payment", "low", "high"))
-            lines.append([printable(str(name)), pay, f"{low} … {high}"])
-        lines.append(["sum", self.format(self.frame["payment"].sum()), ""])
-        text = [*align(lines), "", self.rule, *map(str, self.notes)]
+        lines[0] += [name.replace("_", " ") for name in single[1:]]
+        for name, row in frame.iterrows():
+            pay, *before = (self.format(row[key]) for key in single)
+            interval = f"{self.format(row['low'])} … {self.format(row['high'])}"
+            lines.append([printable(str(name)), pay, interval, *before])
+        pay, *before = (self.format(frame[key].sum() + 0.0) for key in single)
+        lines.append(["sum", pay, "", *before])
+        first = f"{self.verdict.capitalize()}{', and paid anyway' if self.anyway else ''}."
+        more = len(self.notes) - MOST_NOTES
+        text = [first, "", *align(lines), "", self.rule]
+        text += [f"- {one.short}" for one in self.notes[:MOST_NOTES]]
+        text += [f"- {more} more, with --json or in `notes`."] if more > 0 else []
         return "\n".join(cut(escape_controls(line), LONGEST_LINE) for line in text)
 
     def format(self, payment: float) -> str:
@@ -93,32 +122,45 @@ class Payments:
 
 
 def share_amount(
-    v: Values, amount: float, *, currency: str, negative: Negative, minimum: float
+    v: Values,
+    amount: float,
+    *,
+    currency: str,
+    negative: Negative,
+    minimum: float,
+    for_these_rows: bool,
+    anyway: bool,
 ) -> Payments:
     """Share an amount among the owners of a valuation; see `Valuation.payments`."""
     if CODE.fullmatch(currency):
         currency = currency.upper()
     places = PLACES.get(currency, 2)
-    n = len(v.owners)
-    _check_terms(amount, minimum, n, places, negative)
+    _check_terms(amount, minimum, len(v.owners), places, negative)
     if not are_shareable(without_rounding(v)[None], negative)[0]:
         raise InputError(
             "no value is above zero, so there is nothing to share the amount by"
             if negative == "zero"
             else f"the values add up to {v.mean.sum():.4g}; negative='owe' needs a sum above zero"
         )
-    draws = draw_values(v, DRAWS)
-    shareable = are_shareable(draws, negative)
+    found = verdict(v)
+    if (refused := found.kind == "not payable") and not anyway:
+        raise InputError(
+            f"not payable: {' '.join(one.short for one in found.reasons)} State ",
+            Remedy.ANYWAY,
+            " to pay all the same; that is then printed with every payment",
+        )
+    terms = _Terms(float(amount), negative, minimum, for_these_rows)
+    bounds, part = _interval(v, terms)
     # Intervals leave out 2.5 % at each end: no more draws than that may have nothing to share.
-    if (part := float(np.mean(shareable))) < 0.975:
+    if bounds is None:
         what = "none of them is" if negative == "zero" else "their sum is not"
         raise InputError(
             "the values are too uncertain to share an amount by: with a probability of "
             f"{percent(1 - part)} % {what} above zero; {_remedy(v)} first"
         )
-    low, high = np.quantile(share(draws[shareable], amount, negative, minimum), [0.025, 0.975], 0)
     payment = _round_to_sum(share(v.mean[None], amount, negative, minimum)[0], amount, places)
-    if not v.std.any():  # to the cent, as the payment itself was rounded to the sum
+    low, high = bounds
+    if not _is_uncertain(bounds, places):  # as the payment itself was rounded to the sum
         low = high = payment
     columns = {"value": v.mean, "payment": payment, "low": low, "high": high}
     frame = pd.DataFrame(columns, index=pd.Index(v.owners, name="owner"))
@@ -126,21 +168,73 @@ def share_amount(
     rule = RULES[negative].format(nouns=f"{v.semivalue} {v.words.nouns}")
     if minimum:
         least = f"{minimum:,.{places}f}"
-        rule = rule.replace("gets nothing.", f"gets the minimum. Nobody gets less than {least}.")
-    population = f"Intervals are for the population that the {rows_in_words(v)} come from."
-    whose = [
-        population if one.code == Code.POPULATION else one.text for one in select(v.notes, OF_ROWS)
-    ]
-    rule = " ".join([rule, *whose])
-    notes = tuple(warnings(v.notes))
-    paid = Payments(frame.iloc[v.order], float(amount), currency, rule, v.semivalue, notes)
+        rule = rule.replace("gets nothing.", f"gets the minimum of {least}.")
+    notes = worst_first([*found.reasons, *warnings(v.notes)])
+    paid = Payments(
+        frame.iloc[v.order],
+        float(amount),
+        currency,
+        f"{rule} {_whose_intervals(v, terms, places)}".rstrip(),
+        v.semivalue,
+        notes,
+        verdict=found.kind,
+        anyway=refused,
+        for_these_rows=for_these_rows,
+    )
     if names := paid.outside:
         one = "payment of {} is outside its own 95 % interval"
         several = "payments of {} are outside their own 95 % intervals"
-        found = (one if len(names) == 1 else several).format(join_list(map(printable, names)))
-        text = f"the {found}. {explain_outside(v)}"
+        told = (one if len(names) == 1 else several).format(join_list(map(printable, names)))
+        text = f"the {told}. {explain_outside(v)}"
         paid = replace(paid, notes=(*notes, note(Code.PAID_OUTSIDE, text, owners=list(names))))
     return paid
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """How an amount is shared, and for whom intervals hold."""
+
+    amount: float
+    negative: Negative
+    minimum: float
+    for_these_rows: bool
+
+
+def _interval(v: Values, terms: _Terms) -> tuple[tuple[Floats, Floats] | None, float]:
+    """Bounds of the payments, (n,) each, and the part of the draws by which they can be shared.
+
+    None if that part is too small.
+    """
+    draws = draw_values(v, DRAWS, for_these_rows=terms.for_these_rows)
+    shareable = are_shareable(draws, terms.negative)
+    part = float(np.mean(shareable))
+    if part < 0.975:
+        return None, part
+    payments = share(draws[shareable], terms.amount, terms.negative, terms.minimum)
+    low, high = np.quantile(payments, [0.025, 0.975], 0)
+    return (low, high), part
+
+
+def _is_uncertain(bounds: tuple[Floats, Floats], places: int) -> bool:
+    """Whether any payment may be another by a cent; rounding errors may not."""
+    return bool((bounds[1] - bounds[0] >= 10.0**-places).any())
+
+
+def _whose_intervals(v: Values, terms: _Terms, places: int) -> str:
+    """For whom the intervals hold, and how wide they are for the others."""
+    if not v.uncertainty.varies_with_rows:
+        return " ".join(one.text for one in select(v.notes, OF_ROWS))
+    bounds, _ = _interval(v, replace(terms, for_these_rows=not terms.for_these_rows))
+    if bounds is None:
+        other = "they are too wide to share by"
+    elif _is_uncertain(bounds, places):
+        other = f"up to ± {float(np.max(bounds[1] - bounds[0])) / 2:,.{places}f}"
+    else:
+        other = "payments are exact"
+    rows = rows_in_words(v)
+    if terms.for_these_rows:
+        return f"Intervals are for these {rows}; for the population they come from, {other}."
+    return f"Intervals are for the population that the {rows} come from; for these alone, {other}."
 
 
 def explain_outside(v: Values) -> str:
@@ -162,12 +256,12 @@ def _check_terms(amount: float, minimum: float, n: int, places: int, negative: N
         raise InputError(f"negative must be 'zero' or 'owe', got {negative!r}")
     for given, name in ((amount, "amount"), (minimum, "minimum")):
         number = finite(given, name)
+        if name == "amount" and number <= 0:
+            raise InputError(f"amount must be above zero, got {number:,.12g}")
         if not 0 <= number <= LARGEST:
             raise InputError(f"{name} must lie between 0 and {LARGEST:,.0f}, got {number:,}")
         if abs(number - round(number, places)) > 1e-9 * max(number, 1):
             raise InputError(f"{name} must have at most {places} decimals, got {number!r}")
-    if not amount:
-        raise InputError("amount must be above zero, got 0")
     if negative == "owe" and minimum:
         raise InputError("with negative='owe' there is no minimum: some owners pay; got both")
     if n * minimum > amount:

@@ -29,21 +29,25 @@ def are_shareable(values: Floats, negative: Negative) -> Bools:
     return np.asarray(found > 0)
 
 
-def draw_values(v: Values, draws: int) -> Floats:
-    """Joint draws of the values from their normal distribution, (m, n)."""
+def draw_values(v: Values, draws: int, *, for_these_rows: bool = False) -> Floats:
+    """Joint draws of the values from their normal distribution, (m, n).
+
+    For the population that the validation rows come from, or for these rows alone.
+    """
+    covariance = v.uncertainty.for_these_rows if for_these_rows else v.uncertainty.total
     # A little is added to the diagonal: the values may have a known sum, so that the covariance
     # is singular, and its factor must not depend on rounding.
-    n, variance = len(v.owners), np.maximum(np.diag(v.uncertainty.total), 0.0)
+    n, variance = len(v.owners), np.maximum(np.diag(covariance), 0.0)
     size = float(variance.max())
     if not size > 0:
         return v.mean[None]
-    factor = cholesky(v.uncertainty.total + 1e-8 * size * np.eye(n), lower=True)
+    factor = cholesky(covariance + 1e-8 * size * np.eye(n), lower=True)
     # Each value keeps its own variance: one that is certain is the same in every draw.
     factor *= np.sqrt(variance / (variance + 1e-8 * size))[:, None]
     # Always the same draws: the same values give the same bounds, to the cent.
     normal = np.random.default_rng(0).standard_normal((draws, n))
     # Owners of the same rows have the same draws, whatever was added.
-    every = np.column_stack([v.mean, v.uncertainty.total])
+    every = np.column_stack([v.mean, covariance])
     _, first, which = np.unique(every, axis=0, return_index=True, return_inverse=True)
     return np.asarray(v.mean + normal @ factor.T)[:, first[which.reshape(-1)]]
 

@@ -60,6 +60,8 @@ class Valuation(Values):
         currency: str = "",
         negative: Negative = "zero",
         minimum: float = 0.0,
+        for_these_rows: bool = False,
+        anyway: bool = False,
     ) -> Payments:
         """Share an amount of money by the values; the payments add up to it, to the cent.
 
@@ -68,11 +70,23 @@ class Valuation(Values):
             currency: such as "CHF"; it decides how many decimals a payment has.
             negative: "zero", and who is at or below zero gets nothing; or "owe", and it pays.
             minimum: what everybody gets at least.
+            for_these_rows: whether intervals are for these validation rows alone, as they are if
+                the rows are agreed by contract; by default for the population they come from.
+            anyway: whether to pay although the verdict is "not payable".
 
         Raises:
-            InputError: the terms contradict each other, or no value is above zero.
+            InputError: the verdict is "not payable", the terms contradict each other, or no value
+                is above zero.
         """
-        return share_amount(self, amount, currency=currency, negative=negative, minimum=minimum)
+        return share_amount(
+            self,
+            amount,
+            currency=currency,
+            negative=negative,
+            minimum=minimum,
+            for_these_rows=for_these_rows,
+            anyway=anyway,
+        )
 
     def report(self, path: str | Path) -> None:
         """Write one self-contained HTML page: values, how far to trust them, statements."""

@@ -6,6 +6,7 @@
     values.csv     the values for a spreadsheet
     report.html    a page to pass on
     payments.csv   what each owner is paid, once `dupre pay` has been asked
+    ledger.jsonl   every payment that was booked (module `ledger`)
 
     history/N      a result or payments that others took the place of
 
@@ -31,6 +32,7 @@ from dupre.report.document import Heading, read_logo
 from dupre.result import json
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
+from dupre.runs.ledger import Ledger, read_ledger, with_paid
 from dupre.spec import Payment, Spec, dumps, loads
 from dupre.store.frames import read_evaluations
 from dupre.store.locks import FileLock
@@ -45,7 +47,7 @@ class RunDirectory:
 
     Attributes:
         path: of the directory.
-        config, store, result, table, report, payments: its files.
+        config, store, result, table, report, payments, ledger: its files.
 
     Raises:
         InputError: one of its files is a link, which may point elsewhere.
@@ -56,6 +58,7 @@ class RunDirectory:
         self.config, self.store = path / "config.toml", path / "store.sqlite"
         self.result, self.table = path / "result.json", path / "values.csv"
         self.report, self.payments = path / "report.html", path / "payments.csv"
+        self.ledger = path / "ledger.jsonl"
         # A directory may come from elsewhere; by a link it could have us overwrite any file.
         for file in path.iterdir() if path.is_dir() else ():
             if file.is_symlink():
@@ -206,21 +209,76 @@ class RunDirectory:
         unpaid = self._pages(valuations, replace(self.spec(), payment=Payment()))
         return self._replace({self.report: unpaid[self.report]})
 
-    def write_payments(self, valuations: Sequence[Valuation], spec: Spec) -> Path | None:
-        """Replace the terms, the page and the payments, as `write_report` does."""
-        return self._replace({self.config: dumps(spec), **self._pages(valuations, spec)})
+    def booked(self, spec: Spec, after: RunDirectory | None = None) -> Ledger:
+        """Every payment that was booked; what is wrong with the chain is among its `breaks`.
+
+        Args:
+            spec: that of this run.
+            after: another run whose ledger goes on here.
+
+        Raises:
+            InputError: the ledger here does not begin with that of the other run.
+        """
+        here = read_ledger(self.ledger, spec.history.ledger)
+        if after is None:
+            return here
+        there = after.booked(after.spec())
+        there.check(str(after.ledger))
+        if not here.entries:
+            return there
+        if here.entries[: len(there.entries)] != there.entries:
+            raise InputError(
+                f"the ledger of {str(self)!r} does not begin with that of {str(after)!r}; book in "
+                "one of the two alone"
+            )
+        return here
+
+    def share(self, v: Valuation, spec: Spec, ledger: Ledger) -> Payments:
+        """The payments by the terms of a spec, beside what is already paid.
+
+        Raises:
+            InputError: nobody can be paid by these values and terms, or the ledger was changed.
+        """
+        ledger.check(str(self.ledger))
+        return with_paid(v.payments(**asdict(spec.payment)), ledger)
+
+    def write_payments(
+        self, valuations: Sequence[Valuation], spec: Spec, ledger: Ledger
+    ) -> Path | None:
+        """Replace the ledger, the terms, the page and the payments, as `write_report` does."""
+        texts: dict[Path, str | None] = {}
+        if ledger.entries:
+            # First: a kill after it leaves payments that are booked but not in the table, which
+            # the next `dupre pay` shows as paid. The other way round they could be paid twice.
+            texts[self.ledger] = ledger.dumps()
+            spec = replace(spec, history=replace(spec.history, ledger=ledger.head))
+        texts[self.config] = dumps(spec)
+        return self._replace(texts | self._pages(valuations, spec, ledger))
 
     def has_other_payments(self, v: Valuation) -> bool:
         """Whether the payments on the page are not those by these values."""
-        return not _holds(self.payments, _payments_table(_share(v, self.spec())))
+        return not _holds(self.payments, payments_table(self._paid(v, self.spec())))
 
-    def _pages(self, valuations: Sequence[Valuation], spec: Spec) -> dict[Path, str | None]:
+    def _paid(
+        self, v: Valuation, spec: Spec, ledger: Ledger | None = None
+    ) -> Payments | InputError | None:
+        """The payments by the last terms, or why there are none; None without terms."""
+        if spec.payment.amount is None:
+            return None
+        try:
+            return self.share(v, spec, self.booked(spec) if ledger is None else ledger)
+        except InputError as cause:  # the terms fitted earlier values
+            return cause
+
+    def _pages(
+        self, valuations: Sequence[Valuation], spec: Spec, ledger: Ledger | None = None
+    ) -> dict[Path, str | None]:
         """The page and the table of payments; None for the table if nobody is paid."""
         from dupre.report.page import page
 
-        paid = _share(valuations[0], spec)
+        paid = self._paid(valuations[0], spec, ledger)
         shown = page(valuations, heading=_heading(spec), paid=paid)
-        return {self.report: shown, self.payments: _payments_table(paid)}
+        return {self.report: shown, self.payments: payments_table(paid)}
 
     def write_statements(
         self, v: Valuation, directory: Path, only: Sequence[str], *, final: bool = True
@@ -228,7 +286,7 @@ class RunDirectory:
         """Write statements as files of their own, and say where they are; `write_report`."""
         from dupre.report.statements import write_statements
 
-        heading, paid = _heading(self.spec()), _share(v, self.spec()) if final else None
+        heading, paid = _heading(self.spec()), self._paid(v, self.spec()) if final else None
         return write_statements(v, directory, only=only, heading=heading, paid=paid)
 
     @contextmanager
@@ -276,21 +334,11 @@ def _holds(file: Path, text: str | None) -> bool:
     return found == (None if text is None else text.encode())
 
 
-def _share(v: Valuation, spec: Spec) -> Payments | InputError | None:
-    """The payments by the last terms of `dupre pay`, or why there are none; None without terms."""
-    if spec.payment.amount is None:
-        return None
-    try:
-        return v.payments(**asdict(spec.payment))
-    except InputError as cause:  # the terms fitted earlier values
-        return cause
-
-
-def _payments_table(paid: Payments | InputError | None) -> str | None:
+def payments_table(paid: Payments | InputError | None) -> str | None:
     """Payments as CSV; None if there are none."""
     if not isinstance(paid, Payments):
         return None
-    frame = paid.frame.rename(index=_escape).assign(currency=_escape(paid.currency))
+    frame = paid.table().rename(index=_escape).assign(currency=_escape(paid.currency))
     return frame.to_csv(lineterminator="\n")
 
 

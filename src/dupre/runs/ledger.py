@@ -1,0 +1,297 @@
+"""The ledger of a run: every payment that was booked, one entry per owner and booking.
+
+`ledger.jsonl` is only ever appended to. Each entry holds a digest of itself and of the entry before
+it, so that an entry that is changed, removed or put in later is noticed. config.toml keeps the last
+digest, so that entries missing at the end are noticed too.
+
+The amount of a booking is the total to date. An entry books the difference between an owner's
+payment and what it was paid before: booking the same again books nothing, also after a kill.
+
+A partner is a name together with the number of the entry by which it joined. A booking lists all
+owners, also those who get nothing; who is not in the last booking has left. Whoever comes under
+that name later is another partner: nothing that was paid before counts for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pandas as pd
+
+from dupre.data.digests import hash_json
+from dupre.errors import InputError
+from dupre.notes import Code, Note, note
+from dupre.result.payments import PLACES, Payments
+from dupre.result.sharing import Negative
+from dupre.result.values import Values
+from dupre.spec import Payment
+from dupre.store.origin import ROWS_OF
+from dupre.wording import join_list, printable
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one owner was paid in one booking.
+
+    Attributes:
+        number: of the entry, from 1.
+        booking: number of the booking; its entries have the same time and terms.
+        time: when it was booked, ISO 8601.
+        owner: whose payment it is.
+        joined: number of the entry by which this partner joined.
+        rows: digest of the owner's rows; "" if it is not known.
+        amount, currency, negative, minimum: the terms, as `Valuation.payments` has them.
+        anyway: whether the values were not payable.
+        payment: what the owner is to have in all, by the values.
+        paid: what is paid by this entry: the payment without what was paid before.
+        result: digest of values.csv.
+        before: digest of the entry before; "" for the first.
+        digest: of everything above.
+    """
+
+    number: int
+    booking: int
+    time: str
+    owner: str
+    joined: int
+    rows: str
+    amount: float
+    currency: str
+    negative: Negative
+    minimum: float
+    anyway: bool
+    payment: float
+    paid: float
+    result: str
+    before: str
+    digest: str = ""
+
+    def sealed(self) -> Entry:
+        """The entry with its digest."""
+        # Not of the text of a line: blanks and the order of names may change on the way.
+        parts = [getattr(self, name) for name in self.__struct_fields__ if name != "digest"]
+        return msgspec.structs.replace(self, digest=hash_json(parts).hex())
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The entries of a ledger, in their order.
+
+    Attributes:
+        entries: those that can be read.
+        breaks: what is wrong with the chain, in words; none if nothing is.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    breaks: tuple[str, ...] = ()
+
+    @property
+    def head(self) -> str:
+        """The digest of the last entry; "" without one."""
+        return self.entries[-1].digest if self.entries else ""
+
+    @property
+    def bookings(self) -> list[list[Entry]]:
+        """The entries of each booking, in their order."""
+        found: dict[int, list[Entry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.booking, []).append(entry)
+        return list(found.values())
+
+    @property
+    def partners(self) -> dict[str, int]:
+        """Who is in the last booking: names, and the number of the entry by which each joined."""
+        last = self.bookings[-1] if self.entries else []
+        return {entry.owner: entry.joined for entry in last}
+
+    def paid(self, currency: str) -> dict[tuple[str, int], float]:
+        """What each partner was paid in one currency, by name and number."""
+        found: dict[tuple[str, int], float] = {}
+        for one in self.entries:
+            if one.currency == currency:
+                key = (one.owner, one.joined)
+                found[key] = round(found.get(key, 0.0) + one.paid, PLACES.get(currency, 2))
+        return found
+
+    def check(self, name: str) -> None:
+        """Raise InputError if the chain is broken: nobody is paid by such a ledger."""
+        if self.breaks:
+            raise InputError(
+                f"{name} was changed: {self.breaks[0]}; put back the file as it was booked. "
+                "`dupre verify` names every difference"
+            )
+
+    def dumps(self) -> str:
+        """A line of JSON for each entry."""
+        return "".join(f"{msgspec.json.encode(entry).decode()}\n" for entry in self.entries)
+
+
+def read_ledger(file: Path, head: str = "") -> Ledger:
+    """The ledger in a file; empty if there is none.
+
+    Args:
+        file: of lines of JSON.
+        head: digest of an entry that was the last one; "" if none was booked.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        lines = file.read_bytes().splitlines() if file.is_file() else []
+    except OSError as cause:
+        raise InputError(f"{str(file)!r} cannot be read: {cause}") from cause
+    entries: list[Entry] = []
+    breaks: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            entry = msgspec.json.decode(line, type=Entry)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            breaks.append(f"line {number} is no entry")
+            continue
+        before = entries[-1].digest if entries else ""
+        if entry.sealed().digest != entry.digest:
+            breaks.append(f"entry {number} was changed after it was booked")
+        elif (entry.number, entry.before) != (number, before):
+            breaks.append(f"entry {number} does not follow the one before it")
+        entries.append(entry)
+    if head and not breaks and all(entry.digest != head for entry in entries):
+        breaks.append(f"entries after number {len(entries)} are missing")
+    return Ledger(tuple(entries), tuple(breaks))
+
+
+def with_paid(payments: Payments, ledger: Ledger) -> Payments:
+    """The payments beside what is already paid, if anything is booked."""
+    if not ledger.entries:
+        return payments
+    names, partners = [str(name) for name in payments.frame.index], ledger.partners
+    paid = ledger.paid(payments.currency)
+    present = {(name, partners[name]) for name in names if name in partners}
+    mine = {name: paid.get((name, joined), 0.0) for name, joined in present}
+    before = pd.Series([mine.get(name, 0.0) for name in names], payments.frame.index)
+    gone = {key: one for key, one in paid.items() if key not in present and one}
+    notes = [*_of_former(payments, gone), *_of_other_currencies(payments, ledger)]
+    return replace(payments, paid=before, notes=(*payments.notes, *notes))
+
+
+def _of_former(payments: Payments, gone: Mapping[tuple[str, int], float]) -> list[Note]:
+    """What was paid to partners who have left."""
+    if not gone:
+        return []
+    who = join_list(
+        f"{payments.format(one)} to {printable(name)} (joined by entry {joined})"
+        for (name, joined), one in gone.items()
+    )
+    text = f"Already paid to partners who left, and not counted: {who}."
+    facts = [{"owner": name, "joined": joined, "paid": one} for (name, joined), one in gone.items()]
+    return [note(Code.PAID_TO_FORMER, text, partners=facts)]
+
+
+def _of_other_currencies(payments: Payments, ledger: Ledger) -> list[Note]:
+    """What was paid in other currencies, which are never added up."""
+    others = sorted({one.currency for one in ledger.entries} - {payments.currency})
+    sums = {name: round(sum(ledger.paid(name).values()), PLACES.get(name, 2)) for name in others}
+    if not sums:
+        return []
+    each = join_list(
+        f"{one:,.{PLACES.get(name, 2)}f} {name or 'without a currency'}"
+        for name, one in sums.items()
+    )
+    text = f"Also booked, and not counted: {each}. Currencies are not added up."
+    return [note(Code.OTHER_CURRENCIES, text, sums=sums)]
+
+
+def book(
+    ledger: Ledger, v: Values, payments: Payments, terms: Payment, *, time: str, result: str
+) -> Ledger:
+    """The ledger with the differences of these payments booked; the same one if there are none.
+
+    Args:
+        ledger: what is booked so far.
+        v: the values that they are by.
+        payments: with what is already paid; see `with_paid`.
+        terms: by which they are.
+        time: of the booking, ISO 8601.
+        result: digest of the values; see `digest_of`.
+    """
+    frame, partners = payments.table(), ledger.partners
+    marks = v.facts.provenance.get("fingerprints", {})
+    paid = frame["difference"] if payments.paid is not None else frame["payment"]
+    # Who left is known by a booking without it, also if nobody is paid anything by that.
+    if not paid.any() and set(partners) == set(v.owners):
+        return ledger
+    entries, number = list(ledger.entries), len(ledger.entries)
+    booking = 1 + (entries[-1].booking if entries else 0)
+    for name, row, one in zip(map(str, frame.index), frame.itertuples(), paid, strict=True):
+        number += 1
+        entry = Entry(
+            number=number,
+            booking=booking,
+            time=time,
+            owner=name,
+            joined=partners.get(name, number),
+            rows=marks.get(f"{ROWS_OF}{name}", ""),
+            amount=payments.amount,
+            currency=payments.currency,
+            negative=cast("Negative", terms.negative),  # checked by `Valuation.payments`
+            minimum=terms.minimum,
+            anyway=payments.anyway,
+            payment=float(row.payment),
+            paid=float(one),
+            result=result,
+            before=entries[-1].digest if entries else "",
+        )
+        entries.append(entry.sealed())
+    return Ledger(tuple(entries))
+
+
+def check_returns(payments: Payments) -> None:
+    """Raise InputError if an owner was paid more than it is to have now."""
+    if payments.paid is None:
+        return
+    frame = payments.table()
+    # With negative="owe" an owner may owe by the terms; only money that it has got is paid back.
+    back = frame[(frame["difference"] < 0) & (frame["already_paid"] > 0)]["difference"]
+    if not len(back):
+        return
+    unit = f" {payments.currency}" if payments.currency else ""
+    each = [
+        f"{payments.format(-one)}{unit} by {printable(str(name))}" for name, one in back.items()
+    ]
+    total = payments.format(float(payments.paid.sum()))
+    raise InputError(
+        f"somebody would have to pay back: {join_list(each)}. --amount is the total to date, of "
+        f"which {total}{unit} is already paid; state a greater one, or add --pay-back to book that "
+        "this is paid back"
+    )
+
+
+def digest_of(table: str) -> str:
+    """The digest of values.csv: of the table alone, as the JSON also tells times and versions."""
+    return hashlib.sha256(table.encode()).hexdigest()
+
+
+def differences(
+    booking: Sequence[Entry], payments: Payments, before: Ledger
+) -> list[tuple[str, float, float]]:
+    """Owners whose entry differs from payments recomputed: name, booked, recomputed.
+
+    Args:
+        booking: its entries.
+        payments: by the same terms and the same values.
+        before: the ledger before the booking.
+    """
+    paid = with_paid(payments, before)
+    frame = paid.table()
+    due = frame["difference"] if paid.paid is not None else frame["payment"]
+    least = 0.5 * 10.0**-payments.places
+    found = []
+    for entry in booking:
+        now = float(due.get(entry.owner, 0.0))
+        if abs(entry.paid - now) > least:
+            found.append((entry.owner, entry.paid, now))
+    missing = set(map(str, frame.index)) - {entry.owner for entry in booking}
+    return [*found, *((name, 0.0, float(due[name])) for name in sorted(missing))]
