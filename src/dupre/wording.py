@@ -30,6 +30,9 @@ MOST_PLACES = 8
 MOST_NAMED = 8
 """Things named one by one; the others are counted."""
 
+ROWS_OF = "rows of "
+"""What the digest of an owner's rows is called among the fingerprints, before the name."""
+
 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name that was probably meant; None if none is close.

@@ -1,8 +1,8 @@
 """A valuation as one self-contained HTML page, and as the table that notebooks show.
 
-Everything comes from `Valuation` records. Each function returns what a part of the template
-`page.html` shows, as plain texts, tables and figures; a part for which nothing was recorded says so
-in a sentence.
+The answer stands first, in few words; all other sections fold. Everything comes from `Valuation`
+records. Each function returns what a part of the template `page.html` shows, as plain texts, tables
+and figures; a part for which nothing was recorded says so in a sentence.
 """
 
 from __future__ import annotations
@@ -19,15 +19,19 @@ from markupsafe import Markup
 from dupre._types import Floats
 from dupre.errors import InputError
 from dupre.files import replace_text
-from dupre.notes import ABOUT_TABLE, Code, select, warnings
+from dupre.notes import ABOUT_TABLE, Code, Note, select, warnings
 from dupre.predictor.calibration import Z95, Diagnostics
 from dupre.report.document import Heading, full_name, list_names, render, without_directories
 from dupre.report.plots import draw_figure, known_widths
 from dupre.report.relations import Relation, relations
-from dupre.report.statements import shared_words, statements
 from dupre.report.summary import (
+    PAID_ANYWAY,
     agreement,
     answer,
+    best_owner,
+    grave_notes,
+    harmed_by,
+    last_day,
     meaning,
     open_neighbours,
     reservation,
@@ -36,12 +40,22 @@ from dupre.report.summary import (
     texts,
 )
 from dupre.result import as_text
-from dupre.result.as_text import table_headings, table_lines
+from dupre.result.as_text import (
+    MOST_NOTES,
+    gain_in_words,
+    how_sure,
+    table_headings,
+    table_lines,
+    what_next,
+)
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
 from dupre.wording import join_list, number, percent, shorten
 
 TITLE = "What each owner's data are worth"
+
+MOST_WORDS = 80
+"""Words before the first table: it must be on the first screen."""
 
 MOST_LISTED = 20
 """Pairs, relations and the like listed at most; owners up to which a matrix is also a table."""
@@ -92,13 +106,11 @@ class Cell(NamedTuple):
     Attributes:
         text: what it shows.
         sort: the number by which its column is sorted; None to sort by what is shown.
-        link: where it leads to; "" for nowhere.
         small: what follows in small letters.
     """
 
     text: str
     sort: float | None = None
-    link: str = ""
     small: str = ""
 
 
@@ -151,36 +163,26 @@ def page(
     """
     _check_owners(valuations)
     v = valuations[0]
-    found, shared = relations(v), shared_words(v)
-    sections = {
-        "answer": _answer(valuations),
-        "payments": None if paid is None else _payments(v, paid),
+    title = heading.title or TITLE
+    day = last_day(v)
+    subtitle = f"{shorten(v.semivalue)} {v.words.nouns} of {len(v.owners):,} owners"
+    shown = {
+        "heading": heading,
+        "title": title,
+        "subtitle": f"{subtitle}, {day}" if day else subtitle,
+        "answer": _answer(v, paid, _count_words(title, subtitle, day)),
+        "notes": _notes(valuations, paid),
+        "payments": None if paid is None else _payments(paid),
+        "comparison": _comparison(valuations) if len(valuations) > 1 else None,
+        "uncertainty": _uncertainty(v),
         "ranking": _ranking(v),
         "trained": _trainings(v),
         "trust": _predictor(v),
-        "data": _data(v, found),
-        "uncertainty": _uncertainty(v),
+        "data": _data(v, relations(v)),
         "failures": _failures(v),
         "reproduce": _reproduction(v),
-        "statements": {
-            "words": f"One for each owner, to be printed on a page of its own. {shared['surely']}",
-            "articles": statements(v, found, paid),
-            "shared": shared,
-        },
     }
-    about, n = "predicted to be " if v.facts.grand_predicted else "", len(v.owners)
-    ends = f"{about}{v.facts.grand:.4g}, of no data {v.facts.empty:.4g}"
-    trained = f"{as_text.trained_part(v)} trained{as_text.failed_part(v)}"
-    top = {
-        "heading": heading,
-        "title": heading.title or TITLE,
-        "subtitle": [
-            f"{v.semivalue} {v.words.nouns} of {n:,} owners; {trained}",
-            f"Utility of all data together {ends}",
-            *meaning(v),
-        ],
-    }
-    return render("page.html", top | sections)
+    return render("page.html", shown)
 
 
 def notebook_table(v: Valuation) -> str:
@@ -207,57 +209,95 @@ def notebook_table(v: Valuation) -> str:
     return render("notebook.html", shown)
 
 
-def _answer(valuations: Sequence[Valuation]) -> Shown:
-    """Who is worth how much."""
-    v = valuations[0]
-    first, *others = answer(v)
+def _answer(v: Valuation, paid: Payments | InputError | None, used: int) -> Shown:
+    """Can owners be paid, what was gained, who is worth how much; `used` words stand above it."""
+    notes = grave_notes(v)
+    told = notes[:MOST_NOTES]
+    gain = gain_in_words(v)
+    lead = [f"{gain[:1].upper()}{gain[1:]}."]
+    verdict = [v.verdict.kind.capitalize()]
+    if isinstance(paid, Payments) and paid.anyway:
+        verdict.append(PAID_ANYWAY)
+    unpaid = "No payments: why is below." if isinstance(paid, InputError) else ""
+    # What is left for sentences, less the line that counts what is below.
+    left = MOST_WORDS - used - _count_words(*verdict, *lead, unpaid) - 4
+    shorts: list[str] = []
+    # By weight, not by place: the gravest note first, then who, then the other notes.
+    for where, text in [
+        *((shorts, one.short) for one in told[:1]),
+        *((lead, text) for text in (best_owner(v), harmed_by(v)) if text),
+        *((shorts, one.short) for one in told[1:]),
+    ]:
+        if (where is shorts and len(shorts) == 0) or _count_words(text) <= left:
+            where.append(text)
+            left -= _count_words(text)
+    more = len(notes) - len(shorts)
     caption = (
         f"Each owner's {v.words.noun} with its 95 % interval. The upright line is zero; what is "
         f"{surely(v)} left of it is marked by a diamond."
         f"{'' if v.uncertainty.validation is None else ' Thick: for these validation rows alone.'}"
     )
-    shown: Shown = {
-        "lead": first,
-        "more": " ".join(others),
-        "beware": list(map(str, warnings(v.notes))),
-        "subsidy": texts(v, *_OF_SUBSIDY),
+    return {
+        "kind": v.verdict.kind.replace(" ", "-"),
+        "verdict": verdict,
+        "lead": " ".join(lead),
+        "beware": shorts,
+        "more": f"{more} more below" if more else "",
+        "unpaid": unpaid,
+        "table": _values_table(v, paid),
+        "sure": [how_sure(v), f"Next: {what_next(v)}"],
         "figure": _figure(v, "values", caption),
-        "table": _values_table(v),
-        "comparison": None,
     }
-    if len(valuations) > 1:
-        shown["agreement"] = agreement(valuations)
-        shown["comparison"] = _comparison_table(valuations)
-        shown["further"] = _further_notes(valuations)
-    return shown
 
 
-def _further_notes(valuations: Sequence[Valuation]) -> list[str]:
-    """Notes on further semivalues that were not made on the first."""
+def _count_words(*texts: str) -> int:
+    return sum(len(text.split()) for text in texts)
+
+
+def _notes(valuations: Sequence[Valuation], paid: Payments | InputError | None) -> list[str]:
+    """Everything that may speak against the values, in full; the gravest first."""
     first, *others = valuations
-    return [
-        f"{v.semivalue}: {one}"
+    found = [*grave_notes(first), *select(first.notes, _OF_SUBSIDY)]
+    if isinstance(paid, Payments):
+        found += [one for one in paid.notes if one not in found]
+    lines = [_sentence(one) for one in found]
+    lines += [
+        f"{shorten(v.semivalue)}: {one.text}"
         for v in others
         for one in [*warnings(v.notes), *select(v.notes, _OF_SUBSIDY)]
         if one not in first.notes
     ]
+    return lines
 
 
-def _values_table(v: Valuation) -> Table:
-    """The table of values; standard deviations by source if there are several."""
-    stds = _stds_by_source(v)
+def _sentence(one: Note) -> str:
+    """A note as a sentence; what is about a table may begin with a name, which stays as it is."""
+    text = without_directories(one.text)
+    return text if one.code in ABOUT_TABLE else f"{text[:1].upper()}{text[1:]}"
+
+
+def _values_table(v: Valuation, paid: Payments | InputError | None) -> Table:
+    """The table of values, and of payments if there are any."""
     columns = [heading.capitalize() for heading in table_headings(v)]
-    columns += [f"Std, {source}" for source in stds]
+    due = paid.frame["payment"] if isinstance(paid, Payments) else None
+    if isinstance(paid, Payments):
+        columns.append(f"Payment{_unit(paid)}")
     rows = []
     for i, *entries in table_lines(v):
-        parts = [Cell(f"{std[i]:.2g}", float(std[i])) for std in stds.values()]
-        name = Cell(full_name(v.owners[i]), link=f"#owner-{i}")
-        rows.append([name, *(Cell(*entry) for entry in entries), *parts])
+        cells = [Cell(full_name(v.owners[i])), *(Cell(*entry) for entry in entries)]
+        if isinstance(paid, Payments) and due is not None:
+            amount = float(due[v.owners[i]])
+            cells.append(Cell(number(amount, paid.places), amount))
+        rows.append(cells)
     return Table(f"{v.words.nouns.capitalize()} of all owners", columns, rows, sortable=True)
 
 
+def _unit(paid: Payments) -> str:
+    return f" ({paid.currency})" if paid.currency else ""
+
+
 def _stds_by_source(v: Valuation) -> dict[str, Floats]:
-    """Parts of the standard deviations, (n,) each; none if there is a single one."""
+    """Parts of the standard deviations, (n,) each."""
     untrained = v.uncertainty.std("prediction") ** 2 - v.uncertainty.std("noise") ** 2
     found = {"predictions": np.maximum(untrained, 0.0) ** 0.5}  # rounding may leave less than zero
     if v.uncertainty.noise.any():
@@ -266,7 +306,26 @@ def _stds_by_source(v: Valuation) -> dict[str, Floats]:
         found["choice of coalitions"] = v.uncertainty.std("sampling")
     if v.uncertainty.validation is not None:
         found["choice of validation rows"] = v.uncertainty.std("validation")
-    return found if len(found) > 1 else {}
+    if v.uncertainty.deal is not None:
+        found["deal of the rows"] = v.uncertainty.std("deal")
+    return found
+
+
+def _deviations_table(v: Valuation) -> Table | None:
+    """Standard deviations by their sources; None if nothing is uncertain."""
+    if not v.std.any():
+        return None
+    stds = {**_stds_by_source(v), "in all": v.std.to_numpy()}
+    rows = [
+        [Cell(full_name(v.owners[i])), *(Cell(f"{s[i]:.2g}", float(s[i])) for s in stds.values())]
+        for i in v.order
+    ]
+    columns = ["Owner", *(f"{source[:1].upper()}{source[1:]}" for source in stds)]
+    return Table("Standard deviations by their source", columns, rows, sortable=True)
+
+
+def _comparison(valuations: Sequence[Valuation]) -> Shown:
+    return {"words": agreement(valuations), "table": _comparison_table(valuations)}
 
 
 def _comparison_table(valuations: Sequence[Valuation]) -> Table:
@@ -284,23 +343,24 @@ def _comparison_table(valuations: Sequence[Valuation]) -> Table:
     return Table("The same trainings, valued in several ways", columns, rows, sortable=True)
 
 
-def _payments(v: Valuation, found: Payments | InputError) -> Shown:
+def _payments(found: Payments | InputError) -> Shown:
     """What each owner is paid, or why nobody is."""
     if isinstance(found, InputError):
-        return {"words": f"No payments: {found}.", "beware": [], "table": None}
+        return {"words": f"No payments: {found}.", "table": None}
+    frame = found.table()
+    single = [name for name in ("payment", "already_paid", "difference") if name in frame]
     rows = []
-    for name, row in found.frame.iterrows():
-        pay, low, high = (number(row[key], found.places) for key in ("payment", "low", "high"))
+    for name, row in frame.iterrows():
+        pay, *before = (Cell(number(row[key], found.places), row[key]) for key in single)
+        low, high = (number(row[key], found.places) for key in ("low", "high"))
         interval = Cell(f"{low} … {high}", row["low"])
-        rows.append([Cell(full_name(str(name))), Cell(pay, row["payment"]), interval])
-    rows.append([Cell("Sum"), Cell(found.format(found.amount)), Cell("")])
-    unit = f" ({found.currency})" if found.currency else ""
-    return {
-        "words": found.rule,
-        # Those of the values are in the first section.
-        "beware": [str(one) for one in found.notes if one not in v.notes],
-        "table": Table("Payments", ["Owner", f"Payment{unit}", "95 % interval"], rows),
-    }
+        rows.append([Cell(full_name(str(name))), pay, interval, *before])
+    pay, *before = (Cell(number(float(frame[key].sum()), found.places)) for key in single)
+    rows.append([Cell("Sum"), pay, Cell(""), *before])
+    columns = ["Owner", f"Payment{_unit(found)}", "95 % interval"]
+    columns += [name.replace("_", " ").capitalize() for name in single[1:]]
+    words = f"{PAID_ANYWAY}. {found.rule}" if found.anyway else found.rule
+    return {"words": words, "table": Table("Payments", columns, rows)}
 
 
 def _ranking(v: Valuation) -> Shown:
@@ -392,8 +452,9 @@ def _predictor(v: Valuation) -> Shown:
     if v.facts.evidence is not None:
         both = v.facts.evidence.coalitions[["utility", "predicted"]].notna().all(axis=1)
         figure = _figure(v, "predictions") if both.any() else None
-    used = [] if v.facts.sampled else [_similarity_sentence(d), *map(str, select(v.notes, _OF_FIT))]
-    notes = [*map(str, select(v.notes, _OF_CHECK)), *used]
+    used = [] if v.facts.sampled else [_similarity_sentence(d)]
+    used += [] if v.facts.sampled else map(_sentence, select(v.notes, _OF_FIT))
+    notes = [*map(_sentence, select(v.notes, _OF_CHECK)), *used]
     return {"words": _left_out_sentences(v, d), "figure": figure, "notes": notes}
 
 
@@ -404,15 +465,33 @@ def _data(v: Valuation, found: Sequence[Relation]) -> Shown:
         "No two owners share many rows or hold data of an unusually similar kind, and no owner's "
         "data are unlike those of all others."
     )  # fmt: skip
-    if v.facts.evidence is None:
-        words = "Distances between the data were not recorded."
-        return {"words": words, "relations": [], "map": None, "distances": None}
-    shown = {"map": _figure(v, "owner_map"), "distances": _figure(v, "distances")}
-    return {"words": words, "relations": lines, **shown}
+    known = v.facts.evidence is not None
+    if not known:
+        words, lines = "Distances between the data were not recorded.", []
+    return {
+        "words": words,
+        "relations": lines,
+        "validating": _validating(v),
+        "map": _figure(v, "owner_map") if known else None,
+        "distances": _figure(v, "distances") if known else None,
+    }
+
+
+def _validating(v: Valuation) -> Table | None:
+    """Whose rows validate; None if that is not known, or they come from elsewhere."""
+    if not v.facts.validating:
+        return None
+    parts = [(i, v.facts.validating.get(v.owners[i], 0.0)) for i in v.order]
+    rows = [
+        [Cell(full_name(v.owners[i])), Cell(f"{number(100 * part, 1)} %", part)]
+        for i, part in parts
+    ]
+    columns = ["Owner", "Part of the validation rows"]
+    return Table("Whose rows models are scored on", columns, rows, sortable=True)
 
 
 def _uncertainty(v: Valuation) -> Shown:
-    """The widest interval against trainings."""
+    """How sure the answer is, by source, and the widest interval against trainings."""
     known, words = known_widths(v), []
     if len(known) > 1:
         first, last = known.iloc[0], known.iloc[-1]
@@ -421,13 +500,19 @@ def _uncertainty(v: Valuation) -> Shown:
             f"± {first['widest']:.2g}, after {last['evaluated']:,.0f} it was "
             f"± {last['widest']:.2g}."
         )
-    words += texts(v, Code.VARIANCE, Code.MORE_ROWS, Code.FORECAST)
+    words += texts(v, Code.VARIANCE, Code.DEAL, Code.REPEATED_TRAININGS, Code.MORE_ROWS)
+    words += texts(v, Code.FORECAST)
     if not words and v.complete:
         words.append("Nothing is left to train: every coalition that counts was trained.")
     elif not words:
         words.append("How the uncertainty fell was not recorded.")
     drawn = len(known) > 1 or len(v.facts.forecast) > 1
-    return {"words": words, "figure": _figure(v, "uncertainty") if drawn else None}
+    return {
+        "answer": [" ".join(answer(v)), " ".join(meaning(v))],
+        "table": _deviations_table(v),
+        "words": words,
+        "figure": _figure(v, "uncertainty") if drawn else None,
+    }
 
 
 def _failures(v: Valuation) -> Shown:
@@ -451,7 +536,7 @@ def _failures(v: Valuation) -> Shown:
         "warned": "Warnings that trainings raised:" if raised else "",
         "warnings": _first_lines(raised),
         "rest": rest,
-        "advice": texts(v, *ABOUT_TABLE),
+        "advice": [without_directories(text) for text in texts(v, *ABOUT_TABLE)],
     }
 
 

@@ -1,6 +1,7 @@
 """A statement for each owner: what its data are worth, how certain that is, what it means.
 
-Sentences are plain text; names in them come from `wording.spell_name`. The unit of every value is
+Each is a file of its own, printed on one sheet, and names no other owner: its sentences are made of
+numbers and of the short forms of notes, which hold no names of owners. The unit of every value is
 that of the utility, never money; what an amount paid by the values gives an owner is a fact beside.
 """
 
@@ -17,35 +18,29 @@ import numpy as np
 from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.game.coalitions import find_owner
-from dupre.notes import Code, has, warnings
-from dupre.report.document import Heading, full_name, list_names, render, spell_name
+from dupre.notes import Code, select
+from dupre.report.document import Heading, full_name, render, spell_name
 from dupre.report.relations import Relation, relations
 from dupre.report.summary import (
     LEVEL,
+    PAID_ANYWAY,
     by_size,
     effect,
+    grave_notes,
     harm_by_size,
+    last_day,
     meaning,
     metric_of,
-    odds,
     reservation,
     surely,
-    texts,
 )
 from dupre.result.as_text import decimals
-from dupre.result.payments import Payments, explain_outside
-from dupre.result.uncertainty import OF_ROWS
+from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
-from dupre.wording import join_list, number, printable
+from dupre.wording import ROWS_OF, count_things, number
 
 FEW_ROWS = 30
 """Rows below which a statement says that they are few."""
-
-_TOLD = (Code.FIRST_GUESS, Code.PREDICTOR_FAILED, Code.FAILED_TRAININGS)
-"""Codes of notes that a statement puts in words of its own, about its owner."""
-
-MOST_COMPARED = 5
-"""Other owners named in each comparison."""
 
 HARDLY = 0.01
 """Part of the gain of all data, or of the greatest value, up to which an effect is hardly one."""
@@ -55,9 +50,9 @@ TITLE = "What your data are worth"
 LONGEST_STEM = 60
 """Characters of an owner's name in the name of a file."""
 
-SURELY = (
-    "{} means with a probability of at least 95 %{}. An interval says how well the value of the "
-    "owner's present rows is known{}, not what other rows of the same owner would be worth{}."
+SMALL_PRINT = (
+    "{} means with a probability of at least 95 %{}; value and interval are about the present rows "
+    "of this owner, not about other rows of the same kind."
 )
 
 SIZES = "What these data add to groups of so many other owners, on average (95 % intervals):"
@@ -79,7 +74,8 @@ class Statement:
         facts: the numbers, each with its name.
         sizes: what the data add to groups of each size.
         paragraphs: what they mean; some may be empty.
-        caveats: what to keep in mind.
+        checks: what the owner can check, each with its name.
+        caveats: what to keep in mind of all values, the gravest first, then of this one.
     """
 
     owner: int
@@ -88,30 +84,32 @@ class Statement:
     facts: list[tuple[str, str]]
     sizes: list[tuple[str, str]]
     paragraphs: list[str]
+    checks: list[tuple[str, str]]
     caveats: list[str]
 
 
 def statements(
-    v: Valuation,
-    relations: list[Relation],
-    payments: Payments | InputError | None = None,
-    *,
-    to_owner_alone: bool = False,
+    v: Valuation, relations: list[Relation], payments: Payments | InputError | None = None
 ) -> list[Statement]:
-    """One for each owner, the greatest value first; `to_owner_alone`: each names no other owner."""
-    writer = (_SingleOwnerWriter if to_owner_alone else _StatementWriter)(v, relations, payments)
+    """One for each owner, the greatest value first."""
+    writer = _StatementWriter(v, relations, payments)
     return [writer.write(int(i)) for i in v.order]
 
 
-def shared_words(v: Valuation) -> dict[str, str]:
-    """What all statements have in common: what they are about, what "surely" means."""
-    others = ", if models are scored on other validation rows of the same population too"
-    known = others if v.uncertainty.varies_with_rows else ""
-    held_out = ", nor what the value is if other rows are held out"
-    split = held_out if has(v.notes, Code.ONE_SPLIT) else ""
-    sure = SURELY.format(surely(v).capitalize(), reservation(v), known, split)
-    about = f"Statement on the {v.semivalue} {v.words.nouns} of {len(v.owners):,} owners."
-    return {"surely": sure, "context": " ".join([about, *meaning(v), sure]), "sizes": SIZES}
+def shared_words(v: Valuation, paid: Payments | InputError | None = None) -> dict[str, object]:
+    """What all statements have in common: the verdict, what they are about, the small print."""
+    verdict = [v.verdict.kind.capitalize()]
+    if isinstance(paid, Payments) and paid.anyway:
+        verdict.append(PAID_ANYWAY)
+    about = f"Statement on the {v.semivalue} {v.words.nouns} of {len(v.owners):,} owners"
+    day = last_day(v)
+    return {
+        "verdict": verdict,
+        "kind": v.verdict.kind.replace(" ", "-"),
+        "about": " ".join([f"{about}, {day}." if day else f"{about}.", *meaning(v)]),
+        "sizes": SIZES,
+        "small": SMALL_PRINT.format(surely(v).capitalize(), reservation(v)),
+    }
 
 
 def write_statements(
@@ -124,7 +122,7 @@ def write_statements(
 ) -> list[Path]:
     """Write the statements of all owners, or of `only` some; return where they are.
 
-    Each is a file of its own that names no other owner. `heading` and `paid` are those of the page.
+    `heading` and `paid` are those of the page.
     """
     only = [find_owner(name, v.owners) for name in only]
     try:
@@ -134,8 +132,8 @@ def write_statements(
             f"the directory {str(directory)!r} cannot be made ({cause.strerror}); choose another"
         ) from cause
     names, written = file_names(v.owners), []
-    shown = {"heading": heading, "title": heading.title or TITLE, "shared": shared_words(v)}
-    for statement in statements(v, relations(v), paid, to_owner_alone=True):
+    shown = {"heading": heading, "title": heading.title or TITLE, "shared": shared_words(v, paid)}
+    for statement in statements(v, relations(v), paid):
         if not only or v.owners[statement.owner] in only:
             path = directory / names[statement.owner]
             replace_text(path, render("statement.html", shown | {"statement": statement}))
@@ -174,6 +172,7 @@ class _StatementWriter:
         self.trained = _trained_utilities(v)
         self.harm = harm_by_size(v)
         self.sizes = by_size(v)
+        self.grave = grave_notes(v)
 
     def write(self, i: int) -> Statement:
         return Statement(
@@ -189,7 +188,8 @@ class _StatementWriter:
                 self._trained_alone(i),
                 self._data(i),
             ],
-            caveats=self._caveats(i),
+            checks=self._checks(i),
+            caveats=[*(one.short for one in self.grave), *self._caveats(i)],
         )
 
     def _facts(self, i: int) -> list[tuple[str, str]]:
@@ -215,11 +215,25 @@ class _StatementWriter:
     def _payment(self, i: int) -> list[tuple[str, str]]:
         if (all_paid := self.payments) is None:
             return []
-        row = all_paid.frame.loc[[self.v.owners[i]]].iloc[0]
+        row = all_paid.table().loc[[self.v.owners[i]]].iloc[0]
         form = partial(number, places=all_paid.places)
         words = f"{form(row['payment'])} of {form(all_paid.amount)} {all_paid.currency}".strip()
         low, high = form(row["low"]), form(row["high"])
-        return [("Payment", words if low == high else f"{words} (95 %: {low} to {high})")]
+        facts = [("Payment", words if low == high else f"{words} (95 %: {low} to {high})")]
+        if all_paid.paid is not None:
+            facts.append(("Already paid", form(row["already_paid"])))
+            facts.append(("Difference", form(row["difference"])))
+        return facts
+
+    def _checks(self, i: int) -> list[tuple[str, str]]:
+        """What this owner can compare with its own rows, as far as it is known."""
+        facts, who, found = self.v.facts, self.v.owners[i], []
+        if facts.validating and facts.validation_rows:
+            own = round(facts.validating.get(who, 0.0) * facts.validation_rows)
+            found.append(("Rows of yours that validated", f"{own:,} of {facts.validation_rows:,}"))
+        if mark := facts.provenance.get("fingerprints", {}).get(f"{ROWS_OF}{who}"):
+            found.append(("Digest of your rows", mark))
+        return found
 
     def _sizes(self, i: int) -> list[tuple[str, str]]:
         if self.sizes is None:
@@ -228,8 +242,8 @@ class _StatementWriter:
         for others, numbers in zip(self.sizes[0], self.sizes[1][i], strict=True):
             value, low, high = (score.number(part, self.places) for part in numbers)
             change = f"{value} ({low} to {high}){score.unit}"
-            whom = f"{others} other{'s' if others > 1 else ''}" if others else "nobody"
-            found.append((f"to {whom}", score.with_unit(value) if low == high else change))
+            whom = f"to {count_things(int(others), 'other')}" if others else "alone"
+            found.append((whom, score.with_unit(value) if low == high else change))
         return found
 
     def _effect(self, i: int) -> str:
@@ -290,27 +304,15 @@ class _StatementWriter:
         )
 
     def _comparison(self, i: int) -> str:
-        """Who is surely above and below, and with whom the order is not settled."""
-        v, P = self.v, self.probability
-        others = [int(j) for j in v.order if j != i]
-        above = [j for j in others if P[j, i] >= LEVEL][::-1]  # the nearest first
-        below = [j for j in others if P[i, j] >= LEVEL]
-        apart = [j for j in others if P[i, j] < LEVEL and P[j, i] < LEVEL]
-        apart.sort(key=lambda j: abs(P[i, j] - 0.5))  # the most open first: few are named
-        sentences = []
-        for group, what in ((above, v.words.more), (below, v.words.less)):
-            if len(group) == len(others) and len(others) > 1:
-                sentences.append(f"All other owners are {surely(v)} {what}.")
-            elif group:
-                verb = "are" if len(group) > 1 else "is"
-                names = list_names((v.owners[j] for j in group), most=MOST_COMPARED)
-                sentences.append(f"{names} {verb} {surely(v)} {what}.")
-        if apart:
-            texts = [f"{spell_name(v.owners[j])} ({odds(v, i, j, P[i, j])})" for j in apart]
-            sentences.append(
-                f"The order is not settled with {join_list(texts, most=MOST_COMPARED)}."
-            )
-        return " ".join(sentences)
+        """How many are surely above and below."""
+        others = np.arange(len(self.v.owners)) != i
+        above = int((self.probability[others, i] >= LEVEL).sum())
+        below = int((self.probability[i, others] >= LEVEL).sum())
+        sure, words, left = surely(self.v), self.v.words, int(others.sum()) - above - below
+        return (
+            f"Of the other owners ({others.sum():,}) {above:,} {_are(above)} {sure} {words.more} "
+            f"and {below:,} {sure} {words.less}; with {left:,} the order is not settled."
+        )
 
     def _trained_alone(self, i: int) -> str:
         """What was trained on this owner's data alone, and on all but them."""
@@ -338,70 +340,6 @@ class _StatementWriter:
         return " ".join(sentences)
 
     def _data(self, i: int) -> str:
-        found = [relation for relation in self.relations if i in relation.owners]
-        texts = [relation.text for relation in found[:MOST_COMPARED]]
-        if len(found) > len(texts):
-            texts.append(f"{len(found) - len(texts):,} more such relations are not listed.")
-        if any(len(relation.owners) > 1 for relation in found):
-            texts.append(
-                "Data like those of others add little where the others take part, so their "
-                "owners share the value."
-            )
-        return " ".join(texts)
-
-    def _caveats(self, i: int) -> list[str]:
-        v, caveats = self.v, []
-        facts = v.facts
-        if facts.diagnostics is not None and facts.counting and not facts.sampled:
-            left = max(facts.counting - (facts.evaluated - len(facts.failures)), 0)
-            caveats += [
-                f"Of the {facts.counting:,} coalitions behind the values, about {left:,} were not "
-                "trained but predicted. The interval allows for that."
-            ] * (left > 0)
-        if facts.sampled:
-            caveats.append(
-                "Predictions were of no use, so the values come from randomly drawn groups alone."
-            )
-        if not v.uncertainty.varies_with_rows:
-            caveats += texts(v, *OF_ROWS)
-        if has(v.notes, Code.FIRST_GUESS):
-            caveats.append("Important coalitions are not trained yet: this value is a first guess.")
-        if 0 < (rows := int(v.rows[i])) < FEW_ROWS:
-            caveats.append(
-                f"{rows} row{'s are' if rows > 1 else ' is'} few: other rows of the same kind "
-                "might have a very different value."
-            )
-        if failed := sum(v.owners[i] in members for members in facts.failures):
-            caveats.append(
-                f"{failed} training{'s' if failed > 1 else ''} with these data failed; "
-                f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
-            )
-        if self.payments is not None and self.payments.anyway:
-            caveats.append("Paid although the values are not payable.")
-        if self.payments is not None and v.owners[i] in self.payments.outside:
-            caveats.append(f"The payment is outside its own 95 % interval. {explain_outside(v)}")
-        return [*caveats, *self._caveats_of_all(i)]
-
-    def _caveats_of_all(self, _: int) -> list[str]:
-        """Reasons not to trust the values; they may name owners."""
-        return [one.text for one in warnings(self.v.notes) if one.code not in _TOLD]
-
-
-class _SingleOwnerWriter(_StatementWriter):
-    """Writes statements that name no other owner."""
-
-    def _comparison(self, i: int) -> str:
-        others = np.arange(len(self.v.owners)) != i
-        above = int((self.probability[others, i] >= LEVEL).sum())
-        below = int((self.probability[i, others] >= LEVEL).sum())
-        sure, words = surely(self.v), self.v.words
-        return (
-            f"Of the {others.sum():,} other owners {above:,} are {sure} {words.more} and "
-            f"{below:,} {sure} {words.less}; with {others.sum() - above - below:,} the "
-            "order is not settled."
-        )
-
-    def _data(self, i: int) -> str:
         found = [one for one in self.relations if i in one.owners]
         texts = [one.text for one in found if one.owners == (i,)]
         if len(texts) < len(found):
@@ -411,21 +349,40 @@ class _SingleOwnerWriter(_StatementWriter):
             )
         return " ".join(texts)
 
-    def _caveats_of_all(self, i: int) -> list[str]:
-        others = [name for name in self.v.owners if name != self.v.owners[i]]
-        forms = {form for name in others for form in (name, printable(name))}
-        names = "|".join(map(re.escape, sorted(forms, key=len, reverse=True))) or "(?!)"
-        # Names where notes put them; elsewhere a name may be a word or a number of the sentence.
-        member = re.compile(rf"(?:(?<={{)|(?<=, )|(?<=that of ))(?:{names})(?=, |}}| by )")
-        named = re.compile(rf"(?<!\w)(?<!\d[.,])(?:{names})(?!\w|[.,]\d)")
-        every = [member.sub("another owner", text) for text in super()._caveats_of_all(i)]
-        # To be safe, a note that may name another owner is left out, even if it is a mere word.
-        kept = [caveat for caveat in every if not named.search(caveat)]
-        if hidden := len(every) - len(kept):
-            kept.append(
-                f"{hidden} more to keep in mind: not stated here, as other owners are named."
+    def _caveats(self, i: int) -> list[str]:
+        """What concerns this owner alone."""
+        v, caveats, who = self.v, [], self.v.owners[i]
+        facts = v.facts
+        for one in select(v.notes, [Code.DECISIVE_TRAINING]):
+            if (change := one.facts.get("changes", {}).get(who)) is not None:
+                caveats.append(f"That training alone changes this value by {self.number(change)}.")
+        if facts.diagnostics is not None and facts.counting and not facts.sampled:
+            left = max(facts.counting - (facts.evaluated - len(facts.failures)), 0)
+            caveats += [
+                f"Of the {facts.counting:,} coalitions behind the values, {left:,} "
+                f"{'was' if left == 1 else 'were'} not trained but predicted; the interval allows "
+                "for that."
+            ] * (left > 0)
+        if 0 < (rows := int(v.rows[i])) < FEW_ROWS:
+            caveats.append(
+                f"{rows} row{'s are' if rows > 1 else ' is'} few: other rows of the same kind "
+                "might have a very different value."
             )
-        return kept
+        if failed := sum(who in members for members in facts.failures):
+            caveats.append(
+                f"{count_things(failed, 'training')} with these data failed; "
+                f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
+            )
+        if self.payments is not None and who in self.payments.outside:
+            caveats.append(
+                "The payment is outside its own 95 % interval: it depends on the values of all "
+                "owners, and some of them are uncertain."
+            )
+        return caveats
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _trained_utilities(v: Valuation) -> Mapping[frozenset[str], float]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from dupre._types import Bools, Floats, Ints
 from dupre.game.semivalues import group_sizes
-from dupre.notes import GUESSED, TOO_NARROW, Code, has, select
+from dupre.notes import GUESSED, TOO_NARROW, Code, Note, has, select, warnings, worst_first
 from dupre.report.document import list_names, spell_name, without_directories
 from dupre.result.as_text import decimals, failed_part, metric_words, trained_part
 from dupre.result.uncertainty import (
@@ -32,6 +32,9 @@ from dupre.wording import join_list, number, percent
 
 LEVEL = 0.95
 """Probability from which on something is called settled."""
+
+PAID_ANYWAY = "Paid although not payable"
+"""What stands for good on everything that shows payments by values that are not payable."""
 
 MOST = "in groups of most sizes"
 FEW = "though not in groups of most sizes"
@@ -69,7 +72,6 @@ def surely(v: Valuation) -> str:
 
 def reservation(v: Valuation) -> str:
     """What no probability allows for, to follow it in a sentence; "" if there is nothing."""
-    # The gravest first: a sentence has room for one.
     # The gravest alone is said: a sentence has room for one.
     if has(v.notes, Code.SEEN_ROWS):
         return ", apart from the effect of validation rows that models have seen"
@@ -158,14 +160,44 @@ def value_with_interval(v: Valuation, i: int) -> str:
     return f"{value} (95 %: {number(low, places)} to {number(high, places)})"
 
 
+def grave_notes(v: Valuation) -> tuple[Note, ...]:
+    """What the verdict rests on, and all that warns of something; the gravest first."""
+    return worst_first([*v.verdict.reasons, *warnings(v.notes)])
+
+
 def meaning(v: Valuation) -> list[str]:
-    """What utility means here, its floor, and when the last training was finished, if known."""
+    """What utility means here, and its floor."""
     words = v.facts.provenance.get("utility", {}).get("meaning", "")
     found = [f"Utility is {without_directories(words)}."] if words else []
-    found += texts(v, Code.FLOOR)
-    if "finished" in v.evaluations and len(v.evaluations):
-        found.append(f"The last training was finished on {v.evaluations['finished'].max()[:10]}.")
-    return found
+    return found + texts(v, Code.FLOOR)
+
+
+def last_day(v: Valuation) -> str:
+    """The day of the last training, as 2026-05-31; "" if it is not known."""
+    if "finished" not in v.evaluations or not len(v.evaluations):
+        return ""
+    return str(v.evaluations["finished"].max())[:10]
+
+
+def best_owner(v: Valuation) -> str:
+    """Who is worth most, in few words."""
+    best = v.rank_range()["best"].to_numpy()
+    first = [i for i in v.order if best[i] == 1]
+    if len(first) == 1:
+        return f"The data of {spell_name(v.owners[first[0]])} {v.words.most}."
+    if not v.std.any():
+        return f"{len(first):,} owners share the first place."
+    return f"{v.words.whose[:1].upper()}{v.words.whose[1:]} is not settled."
+
+
+def harmed_by(v: Valuation) -> str:
+    """Whose numbers are below zero, in few words; "" if nobody's are."""
+    below = [i for i in v.order[::-1] if v.interval()["high"].iloc[i] < 0]
+    if not below:
+        return ""
+    who = spell_name(v.owners[below[0]]) if len(below) == 1 else f"{len(below):,} owners"
+    are = "is" if len(below) == 1 else "are"
+    return f"{who} {are} {surely(v)} below zero."
 
 
 def answer(v: Valuation) -> list[str]:

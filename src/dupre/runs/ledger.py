@@ -30,8 +30,7 @@ from dupre.result.payments import PLACES, Payments
 from dupre.result.sharing import Negative
 from dupre.result.values import Values
 from dupre.spec import Payment
-from dupre.store.origin import ROWS_OF
-from dupre.wording import join_list, printable
+from dupre.wording import ROWS_OF, join_list, printable
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -33,13 +33,10 @@ from dupre.notes import Code, Note, note
 from dupre.store.sqlite import Connection, escape_surrogates, from_json, to_json
 from dupre.training.evaluation import Evaluation, now
 from dupre.utility.describe import Part, Traits
-from dupre.wording import join_list, quote
+from dupre.wording import ROWS_OF, join_list, quote
 
 PACKAGES = ("dupre", "numpy", "scipy", "scikit-learn", "pandas")
 """Packages whose version can change a digit of a result."""
-
-ROWS_OF = "rows of "
-"""What the fingerprint of an owner's rows is called, before the name."""
 
 # A counter of calls, levels that nobody uses and a package's patch change; utilities mostly do not.
 HINTS = ("state", "categories", "packages")
