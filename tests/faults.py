@@ -116,7 +116,7 @@ def numbers(plan):
         "attempts": dict(zip(evaluations["coalition"], evaluations["attempt"].tolist())),
         "failures": {"+".join(members): why for members, why in result.facts.failures.items()},
         "evaluated": result.facts.evaluated,
-        "shown": str(result),
+        "shown": result.explain(),
     }
 
 

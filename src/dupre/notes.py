@@ -291,6 +291,7 @@ SHORT: Mapping[Code, str] = {
     Code.ACCEPTED_ROWS: "It was accepted that earlier trainings are no longer valid.",
     Code.FAR_NUMBERS: "Some numbers lie very far from most others.",
     Code.UNEQUAL_CLASSES: "Accuracy, and {part:%} of the validation rows are of one class.",
+    Code.TEXTS_FOR_NUMBERS: "Numbers are taken for texts, as not all are alike: {column}.",
     Code.LEAK: "A column nearly determines the target: {column}.",
     Code.EMPTY_COLUMN: "A column is empty in all validation rows: {column}.",
     Code.OTHER_RANGE: "Most validation rows lie outside the range trained on: {column}.",

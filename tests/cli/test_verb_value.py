@@ -292,7 +292,7 @@ def test_the_same_rows_are_worth_the_same_however_their_numbers_are_written():
     plain = run("value", written(frame), *ROLES, "--run", "plain", "--budget", 6)
     data = written(as_published(frame), "published.csv")
     done = run("value", data, *ROLES, "--run", "run", "--budget", 6)
-    assert done.stdout == plain.stdout
+    assert done.stdout == plain.stdout.replace(" plain ", " run ")
     told = "read: poor as per cent (12.5 % is 12.5), spent as $ amounts with thousands by comma, "
     assert f"{told}tested as dates, day first, y as numbers with a decimal comma\n" in done.stderr
     assert "is taken for texts" not in done.stdout
@@ -302,7 +302,7 @@ def test_the_same_rows_are_worth_the_same_however_their_numbers_are_written():
     done = run("value", written(other), *ROLES, "--run", "other", "--budget", 6)
     told = "poor is taken for texts: most cells are percentages such as "
     assert re.search(f"^  beware +{told}", done.stderr, flags=re.MULTILINE)
-    assert f"Beware: {told}" in done.stdout
+    assert "- Numbers are taken for texts, as not all are alike: poor." in done.stdout
 
 
 def test_a_run_goes_on_with_the_forms_it_began_with():
@@ -328,7 +328,7 @@ def test_an_option_decides_between_two_forms_and_numbers_of_owners_have_their_co
     data = written(frame.assign(x=[f"{x:,}" for x in frame["x"]]))
     assert "--numbers 'x=decimal-comma'" in refuse("value", data, *roles)
     done = run("value", data, *roles, "--run", "run", "--numbers", "x=thousands-comma")
-    assert done.stdout == plain.stdout
+    assert done.stdout == plain.stdout.replace(" plain ", " run ")
     assert "StoreID 7" in done.stdout
     assert "StoreID 7" in page()
     assert "StoreID 8" in run("compare", "run", 7, 8).stdout
