@@ -119,6 +119,8 @@ class Code(StrEnum):
     """Every coalition that counts was evaluated."""
     DUPLICATES = "duplicates"
     """Coalitions hold the same rows, and are evaluated once."""
+    SAME_OWNERS = "same_owners", BEWARE
+    """Owners hold the same rows, and are worth the same."""
     SAMPLED_COALITIONS = "sampled_coalitions"
     """Values are sums over a sample of the coalitions."""
     FLOOR = "floor"
@@ -291,6 +293,7 @@ SHORT: Mapping[Code, str] = {
     Code.ACCEPTED_ROWS: "It was accepted that earlier trainings are no longer valid.",
     Code.FAR_NUMBERS: "Some numbers lie very far from most others.",
     Code.UNEQUAL_CLASSES: "Accuracy, and {part:%} of the validation rows are of one class.",
+    Code.SAME_OWNERS: "Owners hold the same rows: a copy is worth as much as the original.",
     Code.TEXTS_FOR_NUMBERS: "Numbers are taken for texts, as not all are alike: {column}.",
     Code.LEAK: "A column nearly determines the target: {column}.",
     Code.EMPTY_COLUMN: "A column is empty in all validation rows: {column}.",

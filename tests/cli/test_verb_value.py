@@ -299,7 +299,7 @@ def test_the_same_rows_are_worth_the_same_however_their_numbers_are_written():
 
     other = as_published(frame)
     other.loc[::10, "poor"] = "n/a?"
-    done = run("value", written(other), *ROLES, "--run", "other", "--budget", 6)
+    done = run("value", written(other), *ROLES, "--run", "other", "--budget", 15)
     told = "poor is taken for texts: most cells are percentages such as "
     assert re.search(f"^  beware +{told}", done.stderr, flags=re.MULTILINE)
     assert "- Numbers are taken for texts, as not all are alike: poor." in done.stdout

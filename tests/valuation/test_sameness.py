@@ -17,7 +17,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, regression
 from dupre.game.weights import Weights
-from dupre.notes import Code, select, warnings
+from dupre.notes import Code, has, select, warnings
 from dupre.result.as_text import format_comparison
 from dupre.result.records import Duplicates
 from dupre.store.origin import of_owners
@@ -415,7 +415,6 @@ def test_text_and_json_say_who_holds_the_same_rows_and_what_it_saved():
 
 FOUR_GROUPS = (("a", "b"), ("c", "d"), ("e", "f"), ("g", "h"))
 NAMED = {
-    (): "Some coalitions hold the same rows: ",
     FOUR_GROUPS[:1]: "a and b hold the same rows: ",
     (("a", "b", "c"),): "a, b and c hold the same rows: ",
     (tuple("abcde"),): "a, b and 3 more hold the same rows: ",
@@ -426,9 +425,18 @@ NAMED = {
 
 @pytest.mark.parametrize(("groups", "who"), NAMED.items())
 def test_few_groups_are_named(groups, who):
-    (told,) = select(made_up(duplicates=Duplicates(groups, 1_023, 767, 5)).notes, [Code.DUPLICATES])
-    different = "the 1,023 coalitions that count are 767 different ones; "
-    assert told.text == f"{who}{different}5 needed no training of their own."
+    notes = made_up(duplicates=Duplicates(groups, 1_023, 767, 5)).notes
+    (told,) = select(notes, [Code.SAME_OWNERS])
+    assert told.text == f"{who}a copy is worth as much as the original."
+    (saved,) = select(notes, [Code.DUPLICATES])
+    different = "the 1,023 that count are 767 different ones; 5 needed no training of their own."
+    assert saved.text == f"Some coalitions hold the same rows: {different}"
+
+
+def test_coalitions_of_the_same_rows_say_nothing_of_owners():
+    notes = made_up(duplicates=Duplicates((), 1_023, 767, 5)).notes
+    assert has(notes, Code.DUPLICATES)
+    assert not has(notes, Code.SAME_OWNERS)
 
 
 # --- weights

@@ -267,3 +267,8 @@ class Facts:
     forecast: pd.DataFrame = field(default_factory=pd.DataFrame)
     evidence: Evidence | None = None
     provenance: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def none_above_floor(self) -> bool:
+        """Whether every coalition scores below the floor; failed ones have no score to be above."""
+        return bool(self.floored) and self.floored == self.evaluated - len(self.failures)

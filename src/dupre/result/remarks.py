@@ -34,6 +34,7 @@ DERIVED = frozenset(
         *(Code.LEFT_OUT, Code.CHECK_COALITIONS, Code.PREDICTOR_FAILED, Code.NOT_CORRECTED),
         *(Code.CORRECTED, Code.ASKED_PREDICTOR, Code.SIMILARITY, Code.WIDENED, Code.OUTLIERS),
         *(Code.NO_BETTER_THAN_CONSTANT, Code.EXACT, Code.DUPLICATES, Code.SAMPLED_COALITIONS),
+        Code.SAME_OWNERS,
         *(Code.SUBSIDY, Code.SUBSIDY_SEARCHED, Code.SUBSIDY_CUT_SHORT, Code.FIRST_GUESS),
         *(Code.FLOOR, Code.NONE_ABOVE_FLOOR, Code.WORSE_THAN_NOTHING, Code.EFFICIENCY_GAP),
         *(Code.FAILED_TRAININGS, Code.STALE, Code.WARNINGS, Code.SEEDS_NOT_MEASURED),
@@ -147,7 +148,7 @@ def _coalitions(v: Values) -> list[Note]:
         text = f"Exact{exactness_condition(v)}: every coalition that counts was evaluated."
         found.append(note(Code.EXACT, text))
     if v.facts.duplicates is not None:
-        found.append(_duplicates(v.facts.duplicates))
+        found += _duplicates(v.facts.duplicates)
     if v.uncertainty.sampling is not None:
         found.append(_sampling(v))
     if v.facts.subsidy is not None:
@@ -163,19 +164,23 @@ def _coalitions(v: Values) -> list[Note]:
     return found
 
 
-def _duplicates(d: Duplicates) -> Note:
+def _duplicates(d: Duplicates) -> list[Note]:
     """Who holds the same rows, and how many trainings that saved."""
-    groups = [join_list(map(printable, group), most=2) for group in d.owners[:2]]
-    if len(d.owners) > 2:
-        groups.append(f"{len(d.owners) - 2} more groups of owners")
-    first, *others = groups or ["Some coalitions"]
-    who = f"{first} hold the same rows{''.join(f'; so do {group}' for group in others)}"
     text = (
-        f"{who}: the {d.coalitions:,} coalitions that count are {d.different:,} different ones; "
-        f"{d.saved:,} needed no training of their own."
+        f"Some coalitions hold the same rows: the {d.coalitions:,} that count are {d.different:,} "
+        f"different ones; {d.saved:,} needed no training of their own."
     )
     counts = {"coalitions": d.coalitions, "different": d.different, "saved": d.saved}
-    return note(Code.DUPLICATES, text, owners=[list(group) for group in d.owners], **counts)
+    saved = note(Code.DUPLICATES, text, **counts)
+    if not d.owners:
+        return [saved]
+    first, *others = (join_list(map(printable, group), most=2) for group in d.owners[:2])
+    others += [f"{len(d.owners) - 2} more groups of owners"] * (len(d.owners) > 2)
+    text = (
+        f"{first} hold the same rows{''.join(f'; so do {group}' for group in others)}: a copy is "
+        "worth as much as the original."
+    )
+    return [note(Code.SAME_OWNERS, text, owners=[list(group) for group in d.owners]), saved]
 
 
 def _subsidy(s: Subsidy, *, complete: bool) -> list[Note]:
@@ -248,8 +253,7 @@ def _utilities(f: Facts) -> list[Note]:
         text = f"Utilities below {what} count as that: {f.floored:,} of {f.evaluated:,} coalitions."
         counts = {"floored": f.floored, "evaluated": f.evaluated}
         found.append(note(Code.FLOOR, text, floor=f.floor, **counts))
-    # Failed trainings have no score that could be above it.
-    if f.floored and f.floored == f.evaluated - len(f.failures):
+    if f.none_above_floor:
         text = "no group scores above the floor; is the model of any use here?"
         found.append(note(Code.NONE_ABOVE_FLOOR, text, floor=f.floor))
     if f.grand < f.empty:

@@ -110,7 +110,7 @@ def _gain(v: Values) -> float:
 
 def _decide(v: Values, probability: float, undecided: float) -> list[Note]:
     gain = _gain(v)
-    if gain < 0:  # said by `remarks`; shares of a loss need no comment
+    if gain < 0 or v.facts.none_above_floor:  # said by `remarks`; no gain can be shared
         return []
     if not gain:
         text = f"all data together score {v.facts.grand:.4g}, the same as no data."
