@@ -98,7 +98,7 @@ class Printing:
         if self.json:
             from dupre.result.json import dumps
 
-            print(dumps(valuations))
+            print(dumps(valuations, resamples=False))  # as in result.json
         elif self.verbose:
             print("\n\n".join(v.explain() for v in valuations))
         else:
