@@ -65,6 +65,7 @@ class Loop:
         self.trainings = Trainings(
             store,
             workers,
+            settings.traits,
             valuer.owners.names,
             repeats=settings.repeats or 1,
             skip=settings.skip,
@@ -263,8 +264,9 @@ class Loop:
 
     def _record_unsaved(self, evaluations: list[Evaluation]) -> None:
         """Record evaluations that the store could not save."""
-        for members in {evaluation.training.members for evaluation in evaluations}:
-            new = {e.training.repeat: e for e in evaluations if e.training.members == members}
+        every = [e for e in evaluations if e.part is None]
+        for members in {evaluation.training.members for evaluation in every}:
+            new = {e.training.repeat: e for e in every if e.training.members == members}
             found = self.store.utilities(members) | new
             wanted = [found[r] for r in range(self.trainings.repeats) if r in found]
             done = len(wanted) == self.trainings.repeats
