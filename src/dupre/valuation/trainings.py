@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import count, takewhile
 
 from dupre._types import Names
 from dupre.errors import InputError
@@ -75,7 +76,7 @@ class Trainings:
     def scores(self, members: Names) -> list[float]:
         """Utilities of all trainings of a coalition up to the first repeat that is missing."""
         found = self.store.utilities(members)
-        return [found[r].score for r in range(len(found)) if all(k in found for k in range(r))]
+        return [found[repeat].score for repeat in takewhile(found.__contains__, count())]
 
     def utilities(self, members: Names) -> list[float]:
         """Utilities of those trainings of a coalition that count."""
