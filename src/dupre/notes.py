@@ -61,6 +61,8 @@ class Code(StrEnum):
     """Validation rows are also among the rows to train on."""
     ONE_CLASS = "one_class", STOP
     """All validation rows are of one class."""
+    FEW_ROWS = "few_rows", STOP
+    """There are too few validation rows."""
     OUTSIDE_BOUNDS = "outside_bounds", STOP
     """Utilities lie outside the bounds stated for them."""
     WORSE_THAN_NOTHING = "worse_than_nothing", STOP
@@ -167,8 +169,6 @@ class Code(StrEnum):
     """Validation rows are copies of others and count once."""
     EQUAL_ROWS = "equal_rows", BEWARE
     """Validation rows are equal to others, and may be copies."""
-    FEW_ROWS = "few_rows", BEWARE
-    """There are too few validation rows."""
     FEW_OF_A_CLASS = "few_of_a_class", BEWARE
     """There are too few validation rows of some class."""
     DOMINANT_OWNER = "dominant_owner", BEWARE
@@ -281,7 +281,7 @@ SHORT: Mapping[Code, str] = {
     Code.ONE_SPLIT: "The choice of the rows held out is in no interval.",
     Code.COPIED_ROWS: "Some validation rows are copies of others, and count once.",
     Code.EQUAL_ROWS: "Some validation rows are equal to others, and may be copies.",
-    Code.FEW_ROWS: "{rows:,} validation rows are too few; {needed:,} are the least.",
+    Code.FEW_ROWS: "Too few validation rows ({rows:,}); {needed:,} are the least.",
     Code.FEW_OF_A_CLASS: "Too few validation rows of some class.",
     Code.DOMINANT_OWNER: "One owner holds {part:%} of the validation rows.",
     Code.FOLDS_WITHOUT_CLASS: "{folds:,} folds lack a class, and count nothing.",

@@ -35,7 +35,7 @@ MOST_OWNERS = 20
 NOT_BY_TRAINING = frozenset(
     {
         *(Code.WORSE_THAN_NOTHING, Code.NO_GAIN, Code.NONE_ABOVE_FLOOR, Code.OUTSIDE_BOUNDS),
-        *(Code.SEEN_ROWS, Code.ONE_CLASS),
+        *(Code.SEEN_ROWS, Code.ONE_CLASS, Code.FEW_ROWS),
     }
 )
 """Codes of what no further training repairs."""

@@ -268,7 +268,7 @@ class Facts:
     evidence: Evidence | None = None
     provenance: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
-    @property
-    def none_above_floor(self) -> bool:
-        """Whether every coalition scores below the floor; failed ones have no score to be above."""
-        return bool(self.floored) and self.floored == self.evaluated - len(self.failures)
+
+def none_above_floor(f: Facts) -> bool:
+    """Whether every coalition scores below the floor; failed ones have no score to be above."""
+    return bool(f.floored) and f.floored == f.evaluated - len(f.failures)

@@ -15,7 +15,7 @@ import numpy as np
 from dupre.game.coalitions import format_members
 from dupre.notes import Code, Note, has, note, worst_first
 from dupre.predictor.calibration import Diagnostics
-from dupre.result.records import Duplicates, Facts, Subsidy
+from dupre.result.records import Duplicates, Facts, Subsidy, none_above_floor
 from dupre.result.uncertainty import exactness_condition, uncertainty_notes
 from dupre.result.values import Values
 from dupre.result.verdict import DECIDING, verdict_notes
@@ -253,7 +253,7 @@ def _utilities(f: Facts) -> list[Note]:
         text = f"Utilities below {what} count as that: {f.floored:,} of {f.evaluated:,} coalitions."
         counts = {"floored": f.floored, "evaluated": f.evaluated}
         found.append(note(Code.FLOOR, text, floor=f.floor, **counts))
-    if f.none_above_floor:
+    if none_above_floor(f):
         text = "no group scores above the floor; is the model of any use here?"
         found.append(note(Code.NONE_ABOVE_FLOOR, text, floor=f.floor))
     if f.grand < f.empty:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dupre.notes import BEWARE, GUESSED, STOP, Code, Note, note, worst_first
 from dupre.result.covariances import probability_above_zero
+from dupre.result.records import none_above_floor
 from dupre.result.sharing import are_shareable, draw_values, share, without_rounding
 from dupre.result.uncertainty import IN_NO_INTERVAL
 from dupre.result.values import Values
@@ -110,7 +111,7 @@ def _gain(v: Values) -> float:
 
 def _decide(v: Values, probability: float, undecided: float) -> list[Note]:
     gain = _gain(v)
-    if gain < 0 or v.facts.none_above_floor:  # said by `remarks`; no gain can be shared
+    if gain < 0 or none_above_floor(v.facts):  # said by `remarks`; no gain can be shared
         return []
     if not gain:
         text = f"all data together score {v.facts.grand:.4g}, the same as no data."
