@@ -78,6 +78,10 @@ class Code(StrEnum):
     AMOUNT_UNDECIDED = "amount_undecided", STOP
     """By other possible values most of an amount would go to others."""
 
+    # Values to pay by only with care.
+    PART_UNDECIDED = "part_undecided", BEWARE
+    """By other possible values much of an amount would go to others."""
+
     # Utilities that predictions rest on.
     EQUAL_UTILITIES = "equal_utilities", BEWARE
     """All utilities to predict from are equal."""
@@ -263,7 +267,8 @@ SHORT: Mapping[Code, str] = {
     Code.OUTSIDE_BOUNDS: "{outside:,} of {utilities:,} utilities lie outside their bounds.",
     Code.SEEN_ROWS: "Models have seen {seen:,} of the {rows:,} validation rows.",
     Code.ONE_CLASS: "All validation rows are of one class.",
-    Code.AMOUNT_UNDECIDED: "{part:%} of an amount are undecided; at most {most:%} may be.",
+    Code.AMOUNT_UNDECIDED: "{part:%} of an amount is undecided; at most {most:%} may be.",
+    Code.PART_UNDECIDED: "{part:%} of an amount is undecided: by chance it may go to others.",
     Code.EQUAL_UTILITIES: "All {count:,} utilities known are equal; the others are guessed.",
     Code.TWO_UTILITIES: "The utilities known are only two numbers; the others are guessed.",
     Code.NO_MIDDLE_SIZES: "No group of middle size is trained; these are guessed.",
