@@ -1,26 +1,38 @@
-"""Do intervals hold what another seed of the split would give? Folds against one split.
+"""Without a validation file: do intervals hold another seed, and the population? Folds, one split.
 
-Six small tables without validation rows, all coalitions trained, ten seeds. Seeds share the rows,
-so the choice of the validation rows is left out of the quantile of a difference for folds; one
-split scores on other rows for every seed, so it stays in.
+Seeds: six small tables, all coalitions trained, ten seeds. Seeds share the rows, so the choice of
+the validation rows is left out of the quantile of a difference for folds; one split scores on other
+rows for every seed, so it stays in.
 
-    python benchmarks/folds.py
+Population: small tables drawn from data of thousands of rows. The truth of a table are the values
+if each coalition's model, trained on all of its rows, is scored on thousands of other rows. The
+models of folds are trained on nine tenths of the rows, and share most of them.
+
+    python benchmarks/folds.py [--tables 40]
+
+MNIST, IMDb, SST-2 and housing are read from the folder named by DUPRE_DATA (see games.py).
 """
 
 from __future__ import annotations
 
+import argparse
 from itertools import combinations
 
 import numpy as np
 from scipy.special import ndtri
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dupre
+from dupre.game.coalitions import all_coalitions, to_names
+from validation_rows import housing, mnist, text
 
 SEEDS, OWNERS, SETTLED = 10, 4, 0.95
+SPLITS = {"10 folds": dupre.Folds(10), "one split": dupre.Holdout(0.2)}
+POPULATION, PARTS = 4_000, [0.1, 0.2, 0.3, 0.4]
 TABLES = {
     "diabetes, 60 rows": (load_diabetes, 60),
     "diabetes, 200 rows": (load_diabetes, 200),
@@ -60,7 +72,69 @@ def compare_seeds(found, *, folds):
     return np.mean(inside), np.mean(settled), np.mean(opposite)
 
 
-def main():
+def populations():
+    """Data of thousands of rows, the metric and a model, by name; and how many rows a table has."""
+    classes, numbers = LogisticRegression(max_iter=300), Ridge()
+    embedded = {name: text(name) for name in ("imdb_minilm", "sst2_sentences_minilm")}
+    X, y = housing()
+    house = X, np.log(y)  # the highest prices would decide alone
+    return {
+        "mnist, 300 rows": (*mnist(), classes, "accuracy", 300),
+        "imdb, 200 rows": (*embedded["imdb_minilm"], classes, "accuracy", 200),
+        "sst2, 400 rows": (*embedded["sst2_sentences_minilm"], classes, "neg_log_loss", 400),
+        "housing, 100 rows": (*house, numbers, "neg_mean_absolute_error", 100),
+        "housing, 400 rows": (*house, numbers, "r2", 400),
+    }
+
+
+def measure_population(population, tables):
+    """For each split: parts of intervals that hold the truth, and their mean width."""
+    X, y, model, metric, rows = population
+    found = {label: [] for label in SPLITS}
+    model = make_pipeline(StandardScaler(), model)
+    for table in range(tables):
+        rng = np.random.default_rng([1, table])
+        order = rng.permutation(len(y))
+        own, others = order[:rows], order[rows : rows + POPULATION]
+        who = np.array([f"owner {i}" for i in rng.choice(OWNERS, rows, p=PARTS)])
+        owners = dupre.Owners.from_arrays(X[own], y[own], who)
+        scored = {"validation": (X[others], y[others]), "resamples": 0, "metric": metric}
+        there = dupre.ModelUtility(clone(model), owners, **scored)
+        every = [to_names(row, owners.names) for row in all_coalitions(OWNERS)]
+        known = {names: there(names) for names in every}
+        budget = {"budget": 2**OWNERS - 1, "progress": False}
+        truth = dupre.value(owners, known.get, empty=there.empty, **budget).mean
+        for label, split in SPLITS.items():
+            utility = dupre.ModelUtility(model, owners, validation=split, metric=metric, seed=table)
+            bounds = dupre.value(owners, utility, seed=table, **budget).interval().to_numpy()
+            inside = (bounds[:, 0] <= truth) & (truth <= bounds[:, 1])
+            found[label].append([inside.mean(), (bounds[:, 1] - bounds[:, 0]).mean()])
+    return {label: np.mean(numbers, axis=0) for label, numbers in found.items()}
+
+
+def compare_populations(tables):
+    """Print a line for each population."""
+    print(
+        f"\n## Folds and the population (`python benchmarks/folds.py`, {tables} tables each)\n\n"
+        f"{OWNERS} owners, all coalitions trained. Values of models of all rows, scored on "
+        f"{POPULATION:,} other rows, inside the 95 % intervals; width of the intervals of 10 folds "
+        "against those of one split.\n"
+    )
+    print("| table | inside, 10 folds | inside, one split | width |")
+    print("|---|---|---|---|")
+    every = []
+    for name, population in populations().items():
+        found = measure_population(population, tables)
+        (folds, narrow), (single, wide) = (found[label] for label in SPLITS)
+        every.append((folds, single))
+        width = f"x {narrow / wide:.2f}"
+        print(f"| {name} | {100 * folds:.0f} % | {100 * single:.0f} % | {width} |", flush=True)
+    folds, single = np.mean(every, axis=0)
+    print(f"| **all** | {100 * folds:.1f} % | {100 * single:.1f} % | |")
+
+
+def compare_every_seed():
+    """Print a line for each table and split."""
     print("\n## Seeds of a split, without a validation file (`python benchmarks/folds.py`)\n")
     print(
         "Differences of values between two of ten seeds: within their stated 95 % quantile, pairs "
@@ -74,8 +148,8 @@ def main():
     for name, (load, rows) in TABLES.items():
         X, y = load(return_X_y=True)
         chosen = rng.permutation(len(y))[:rows]
-        who = np.array([f"owner {i}" for i in rng.choice(OWNERS, rows, p=[0.1, 0.2, 0.3, 0.4])])
-        for label, split in (("10 folds", dupre.Folds(10)), ("one split", dupre.Holdout(0.25))):
+        who = np.array([f"owner {i}" for i in rng.choice(OWNERS, rows, p=PARTS)])
+        for label, split in SPLITS.items():
             found = values_by_seed(X[chosen], y[chosen], who, split)
             row = compare_seeds(found, folds=label == "10 folds")
             shares = np.array([v.mean / max(v.mean.sum(), 1e-9) for v in found])
@@ -86,6 +160,14 @@ def main():
     for label, rows in every.items():
         told = " | ".join(f"{100 * part:.1f} %" for part in np.mean(rows, axis=0))
         print(f"| **all** | {label} | {told} | |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=40)
+    asked = parser.parse_args()
+    compare_every_seed()
+    compare_populations(asked.tables)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,8 @@ class Code(StrEnum):
     """Validation rows are also among the rows to train on."""
     ONE_CLASS = "one_class", STOP
     """All validation rows are of one class."""
+    FEW_ROWS = "few_rows", STOP
+    """There are too few validation rows."""
     OUTSIDE_BOUNDS = "outside_bounds", STOP
     """Utilities lie outside the bounds stated for them."""
     WORSE_THAN_NOTHING = "worse_than_nothing", STOP
@@ -75,6 +77,10 @@ class Code(StrEnum):
     """That all data together are worth more than none is not sure enough."""
     AMOUNT_UNDECIDED = "amount_undecided", STOP
     """By other possible values most of an amount would go to others."""
+
+    # Values to pay by only with care.
+    PART_UNDECIDED = "part_undecided", BEWARE
+    """By other possible values much of an amount would go to others."""
 
     # Utilities that predictions rest on.
     EQUAL_UTILITIES = "equal_utilities", BEWARE
@@ -167,8 +173,6 @@ class Code(StrEnum):
     """Validation rows are copies of others and count once."""
     EQUAL_ROWS = "equal_rows", BEWARE
     """Validation rows are equal to others, and may be copies."""
-    FEW_ROWS = "few_rows", BEWARE
-    """There are too few validation rows."""
     FEW_OF_A_CLASS = "few_of_a_class", BEWARE
     """There are too few validation rows of some class."""
     DOMINANT_OWNER = "dominant_owner", BEWARE
@@ -263,7 +267,8 @@ SHORT: Mapping[Code, str] = {
     Code.OUTSIDE_BOUNDS: "{outside:,} of {utilities:,} utilities lie outside their bounds.",
     Code.SEEN_ROWS: "Models have seen {seen:,} of the {rows:,} validation rows.",
     Code.ONE_CLASS: "All validation rows are of one class.",
-    Code.AMOUNT_UNDECIDED: "{part:%} of an amount are undecided; at most {most:%} may be.",
+    Code.AMOUNT_UNDECIDED: "{part:%} of an amount is undecided; at most {most:%} may be.",
+    Code.PART_UNDECIDED: "{part:%} of an amount is undecided: by chance it may go to others.",
     Code.EQUAL_UTILITIES: "All {count:,} utilities known are equal; the others are guessed.",
     Code.TWO_UTILITIES: "The utilities known are only two numbers; the others are guessed.",
     Code.NO_MIDDLE_SIZES: "No group of middle size is trained; these are guessed.",
@@ -281,7 +286,7 @@ SHORT: Mapping[Code, str] = {
     Code.ONE_SPLIT: "The choice of the rows held out is in no interval.",
     Code.COPIED_ROWS: "Some validation rows are copies of others, and count once.",
     Code.EQUAL_ROWS: "Some validation rows are equal to others, and may be copies.",
-    Code.FEW_ROWS: "{rows:,} validation rows are too few; {needed:,} are the least.",
+    Code.FEW_ROWS: "Too few validation rows ({rows:,}); {needed:,} are the least.",
     Code.FEW_OF_A_CLASS: "Too few validation rows of some class.",
     Code.DOMINANT_OWNER: "One owner holds {part:%} of the validation rows.",
     Code.FOLDS_WITHOUT_CLASS: "{folds:,} folds lack a class, and count nothing.",

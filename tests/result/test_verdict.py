@@ -70,6 +70,13 @@ def test_the_undecided_part_is_what_other_values_would_give_to_others():
     assert undecided_part(v) == pytest.approx(0.01 / 0.8 * np.sqrt(2 / np.pi), rel=0.05)
     assert undecided_part(exact()) == 0.0
     assert undecided_part(change(exact(), mean=-np.ones(4))) == 1.0
+    # Of two owners with a standard deviation s of a share, s sqrt(2 / pi) is undecided.
+    for std, kind in ((0.2, "payable"), (0.4, "payable with reservations")):
+        apart = std**2 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+        v = small(2, mean=np.array([0.4, 0.4]), covariance=0.64 * apart)
+        v = with_notes(change(v, validation=np.zeros((2, 2)), validation_rows=200))
+        assert v.verdict.kind == kind
+        assert (Code.PART_UNDECIDED in reasons(v)) == (std == 0.4)
     wild = small(covariance=100 * (np.eye(3) - 1 / 3))
     assert wild.verdict.kind == "not payable"
     assert Code.AMOUNT_UNDECIDED in reasons(wild)

@@ -9,6 +9,7 @@ import dupre
 from dupre.game.coalitions import from_names, random_of_sizes, to_names
 from dupre.notes import Code, warnings
 from dupre.report.page import page
+from dupre.report.statements import statements
 from dupre.report.summary import FEW, MOST, OPEN, answer, by_size, harm_by_size
 from dupre.valuation import explain
 from dupre.valuation.explain import MOST_PREDICTED
@@ -105,7 +106,8 @@ def test_harm_is_said_only_of_who_harms_most_sizes():
     assert f"on average, {OPEN}" in page([doubted])
     assert harm_by_size(change(harms, contributions=doubt[:0])) == [""] * 5
     assert "wrong labels" not in page([harms])
-    assert "to 4 others" in page([harms])
+    (first, *_) = statements(harms, [])
+    assert first.sizes[-1][0] == "to 4 others"
 
 
 def many_owners_game(n):
@@ -151,7 +153,6 @@ def test_contributions_of_many_owners_are_known_for_twelve_sizes():
     assert np.mean(np.abs(error) <= 2 * half + 1e-9) > 0.9  # a hard game for the predictor
     assert np.abs(error[:, [0, -1]]).max() < 1e-9  # all of these were evaluated
     assert np.corrcoef(numbers[:, 6, 0], truth[:, others[6]])[0, 1] > 0.99
-    assert f"to {n - 1} others" in page([found])
     again = dupre.Valuation.from_json(found.to_json())
     assert again.facts.contributions.equals(found.facts.contributions)
 

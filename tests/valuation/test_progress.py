@@ -10,7 +10,9 @@ import time
 from types import SimpleNamespace
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 import dupre
 from dupre import InputError
@@ -38,7 +40,7 @@ def utility(members):
 
 
 def at(**changes):
-    known = {"evaluated": 3, "budget": 12, "failed": 0, "seconds": 61.0}
+    known = {"evaluated": 3, "budget": 12, "failed": 0, "trainings": 3, "seconds": 61.0}
     return Progress(**(known | {"remaining": 3723.0, "widest": 0.0123} | changes))
 
 
@@ -70,11 +72,11 @@ def run_in_terminal(code):
 
 def test_progress_in_words():
     assert str(at()) == (
-        "3 of 12 evaluations, 1:01 elapsed, about 1:02:03 left, widest interval ± 0.012"
+        "3 of 12 coalitions, 1:01 elapsed, about 1:02:03 left, widest interval ± 0.012"
     )
     assert str(at(failed=2)).endswith("2 failed")
     early = at(evaluated=0, seconds=0.2, remaining=None, widest=None)
-    assert str(early) == "0 of 12 evaluations, 0:00 elapsed"
+    assert str(early) == "0 of 12 coalitions, 0:00 elapsed"
     assert early.outlook == ""
     times = {0: "0:00", 59.4: "0:59", 59.6: "1:00", 3599.7: "1:00:00", 86400 + 61: "24:01:01"}
     for seconds, shown in times.items():
@@ -135,13 +137,51 @@ def test_a_run_elsewhere_prints_lines_with_evaluations_rest_and_interval(capsys,
     assert printed == ""
     assert "\x1b" not in errors
     lines = errors.splitlines()
-    done = [int(re.match(r"dupre: (\d+) of 12 evaluations, 0:\d\d elapsed", x)[1]) for x in lines]
+    done = [int(re.match(r"dupre: (\d+) of 12 coalitions, 0:\d\d elapsed", x)[1]) for x in lines]
     assert done == sorted(done)
     assert set(range(1, 13)) <= set(done)
     assert re.search(r"about \d+:\d\d left", lines[len(lines) // 2])
     assert re.search(r"widest interval ± \d", lines[-1])
     after = [line for line, count in zip(lines, done, strict=True) if count]
     assert len(after) == len(set(after))
+
+
+def test_with_folds_trainings_are_counted_apart_from_coalitions_and_in_the_time_left():
+    X, y, who = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60.0), list("abcd") * 15
+    utility = dupre.ModelUtility(
+        Ridge(), owners := dupre.Owners.from_arrays(X, y, who), validation=dupre.Folds(5)
+    )
+    seen = []
+    dupre.value(owners, utility, budget=12, progress=seen.append)
+    # 12 coalitions, and 9 of them under two further deals, by five folds.
+    assert (seen[-1].evaluated, seen[-1].trainings, seen[-1].folds) == (12, 150, 5)
+    assert str(seen[-1]).startswith("12 of 12 coalitions, 150 trainings, ")
+    assert seen[-1].remaining == 0
+    third = next(one for one in seen if one.trainings == 50)
+    assert third.remaining > third.seconds  # two thirds are left
+
+
+@pytest.mark.parametrize(
+    ("slow", "folds", "proposed"),
+    [
+        (None, 10, None),
+        (31, 10, "5 folds would take 50 %"),
+        (31, 5, "4 folds"),
+        (121, 10, "3 folds"),
+        (999, 4, "3 folds"),
+        (999, 3, None),
+    ],
+)
+def test_fewer_folds_are_proposed_once_where_a_training_of_all_owners_is_slow(
+    slow, folds, proposed, capsys
+):
+    told = at(slow=slow, folds=folds)
+    lines = progress.Lines()
+    for _ in range(2):
+        lines.show(told)
+    printed = capsys.readouterr().err
+    assert printed.count("a training of all owners takes") == (proposed is not None)
+    assert proposed is None or proposed in printed
 
 
 @pytest.mark.slow

@@ -325,7 +325,8 @@ def test_a_stored_training_answers_for_all_coalitions_that_hold_its_rows(tmp_pat
     valuation = value(owners, utility, budget=15, store=path)
     assert valuation.facts.found == 3
     assert valuation.facts.evaluated == len(valuation.evaluations) == 11
-    (plain,) = warnings(valuation.notes)
+    same, plain = warnings(valuation.notes)
+    assert same.code == Code.SAME_OWNERS
     assert plain.text.startswith("3 of 11 evaluations came without scores on resamples")
     np.testing.assert_array_equal(valuation.mean, value(owners, utility, budget=15).mean)
 
@@ -400,11 +401,12 @@ def test_a_failure_is_tried_once_for_all_coalitions_that_hold_its_rows(tmp_path)
 def test_text_and_json_say_who_holds_the_same_rows_and_what_it_saved():
     owners, utility = copy_game(5)
     valuation = value(owners, utility, budget=31)
-    note = (
-        "Eve and Eve's copy hold the same rows: the 31 coalitions that count are 23 different "
-        "ones; 8 needed no training of their own."
-    )
-    assert valuation.explain().count(note) == 1
+    for note in (
+        "Beware: Eve and Eve's copy hold the same rows: a copy is worth as much as the original.",
+        "Some coalitions hold the same rows: the 31 that count are 23 different ones; 8 needed no "
+        "training of their own.",
+    ):
+        assert valuation.explain().count(note) == 1
     text = format_comparison(valuation.semivalue, valuation.compare("Eve", "Eve's copy"))
     assert text == "Shapley: Eve and Eve's copy have the same value."
     assert (

@@ -35,7 +35,7 @@ MOST_OWNERS = 20
 NOT_BY_TRAINING = frozenset(
     {
         *(Code.WORSE_THAN_NOTHING, Code.NO_GAIN, Code.NONE_ABOVE_FLOOR, Code.OUTSIDE_BOUNDS),
-        *(Code.SEEN_ROWS, Code.ONE_CLASS),
+        *(Code.SEEN_ROWS, Code.ONE_CLASS, Code.FEW_ROWS),
     }
 )
 """Codes of what no further training repairs."""
@@ -53,12 +53,12 @@ def format_valuation(v: Values, *, details: str = "valuation.explain()", go_on: 
     told = worst_first([*found.reasons, *warnings(v.notes)])[:MOST_NOTES]
     first, *others = [one.short for one in told] if found.kind == "not payable" else [""]
     others = others if first else [one.short for one in told]
-    more = len([one for one in v.notes if one not in told])
+    left = len([one for one in v.notes if one not in told])
     lines = [
         _verdict_line(found, first),
         f"{v.semivalue}: {gain_in_words(v)}.",
         *(f"- {text}" for text in others),
-        *([f"{more} more: {details}"] if more else []),
+        *([f"{left:,} {'more' if told else 'notes'}: {details}"] if left else []),
         "",
         *_short_table(v),
         "",

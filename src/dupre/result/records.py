@@ -269,6 +269,6 @@ class Facts:
     provenance: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-def none_above_floor(facts: Facts) -> bool:
+def none_above_floor(f: Facts) -> bool:
     """Whether every coalition scores below the floor; failed ones have no score to be above."""
-    return bool(facts.floored) and facts.floored == facts.evaluated - len(facts.failures)
+    return bool(f.floored) and f.floored == f.evaluated - len(f.failures)

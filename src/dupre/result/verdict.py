@@ -25,7 +25,10 @@ MOST_UNDECIDED = 0.5
 """Part of an amount above which it is undecided: above it, more of the money depends on chance than
 on data."""
 
-DECIDING = frozenset({Code.NO_GAIN, Code.GAIN_UNSURE, Code.AMOUNT_UNDECIDED})
+MUCH_UNDECIDED = 0.25
+"""Part of an amount above which who pays should know that it is undecided."""
+
+DECIDING = frozenset({Code.NO_GAIN, Code.GAIN_UNSURE, Code.AMOUNT_UNDECIDED, Code.PART_UNDECIDED})
 """Codes of the notes that this module makes."""
 
 # That no resample changes a value leaves out what is rarer than 3 in all rows: small print, not a
@@ -116,10 +119,13 @@ def _decide(v: Values, probability: float, undecided: float) -> list[Note]:
             f"{percent(probability)} %; {percent(SURE)} % is needed to pay by it."
         )
         found.append(note(Code.GAIN_UNSURE, text, probability=probability, needed=SURE))
+    much = (
+        f"{percent(undecided)} % of an amount is undecided: on average so much of it would go to "
+        "others by other values that are possible"
+    )
     if undecided > MOST_UNDECIDED:
-        text = (
-            f"{percent(undecided)} % of an amount are undecided: on average so much of it would go "
-            f"to others by other values that are possible; at most {percent(MOST_UNDECIDED)} % may."
-        )
+        text = f"{much}; at most {percent(MOST_UNDECIDED)} % may."
         found.append(note(Code.AMOUNT_UNDECIDED, text, part=undecided, most=MOST_UNDECIDED))
+    elif undecided > MUCH_UNDECIDED:
+        found.append(note(Code.PART_UNDECIDED, f"{much}.", part=undecided))
     return found

@@ -169,7 +169,8 @@ def _validation(run: Run, rows: int) -> list[str]:
         return [f"{count_things(rows, 'row')} of {wanted.validation}"]
     lines = [f"{count_things(rows, 'row')}: {run.split}"]
     if run.traits.folds > 1:
-        lines.append(f"each coalition takes {run.traits.folds} trainings (--folds changes it)")
+        times = f"{run.traits.folds} trainings, {run.traits.folds} times as long as one"
+        lines.append(f"each coalition takes {times} (--folds changes it)")
     return lines
 
 

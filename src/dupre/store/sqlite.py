@@ -10,6 +10,7 @@ import hashlib
 import json
 import sqlite3
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
@@ -30,7 +31,7 @@ LOCK_SECONDS = 60.0
 HEADER = 100
 """The smallest size of an SQLite file in bytes."""
 
-VERSION = 2
+VERSION = 3
 APPLICATION_ID = 0x44555052
 """The bytes "DUPR", which mark a file as a store."""
 
@@ -65,6 +66,21 @@ CREATE TABLE evaluations (
     CHECK ((utility IS NULL) <> (failure IS NULL))
 );
 CREATE UNIQUE INDEX one_utility ON evaluations (contents, repeat) WHERE utility IS NOT NULL;
+CREATE TABLE folds (
+    id INTEGER PRIMARY KEY,
+    coalition TEXT NOT NULL,
+    contents TEXT NOT NULL,
+    repeat INTEGER NOT NULL,
+    fold INTEGER NOT NULL,
+    part BLOB NOT NULL,
+    warnings TEXT NOT NULL,
+    seconds REAL NOT NULL,
+    seed,
+    finished TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    checksum TEXT NOT NULL,
+    UNIQUE (contents, repeat, fold)
+);
 CREATE TABLE batches (
     run TEXT NOT NULL,
     number INTEGER NOT NULL,
@@ -102,11 +118,22 @@ COLUMNS = (
     "finished, worker, resampled, checksum"
 )
 
-INSERT = (
-    f"INSERT INTO evaluations ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))}) "
-    "ON CONFLICT (contents, repeat) WHERE utility IS NOT NULL DO NOTHING"
+FOLD_COLUMNS = (
+    "coalition, contents, repeat, fold, part, warnings, seconds, seed, finished, worker, checksum"
 )
+
+
+def _insert(table: str, columns: str, unless: str) -> str:
+    """A statement that writes a row, unless there is one with the same key."""
+    values = ", ".join("?" * (columns.count(",") + 1))
+    return f"INSERT INTO {table} ({columns}) VALUES ({values}) ON CONFLICT {unless} DO NOTHING"
+
+
+INSERT = _insert("evaluations", COLUMNS, "(contents, repeat) WHERE utility IS NOT NULL")
 """Keeps a failure, or the first utility of a training."""
+
+INSERT_FOLD = _insert("folds", FOLD_COLUMNS, "(contents, repeat, fold)")
+"""Keeps the first training for a fold; one that failed is kept as a failure of its coalition."""
 
 
 class Connection(sqlite3.Connection):
@@ -207,7 +234,7 @@ def escape_surrogates(text: str) -> str:
 
 def to_row(evaluation: Evaluation, contents: str) -> tuple[Any, ...]:
     """An evaluation as a row of its table, without the key."""
-    training, seed, utility = evaluation.training, evaluation.seed, evaluation.utility
+    training, utility = evaluation.training, evaluation.utility
     row = (
         to_json(canonical(training.members)),
         contents,
@@ -218,13 +245,57 @@ def to_row(evaluation: Evaluation, contents: str) -> tuple[Any, ...]:
         escape_surrogates(evaluation.traceback) or None,
         to_json(evaluation.warnings),
         _real(evaluation.seconds),
-        # SQLite has 64-bit integers; the column has no type, so that a text stays a text.
-        seed if seed is None or abs(seed) < 2**63 else str(seed),
+        _seed(evaluation.seed),
         evaluation.finished,
         evaluation.worker,
         None if evaluation.resampled is None else evaluation.resampled.astype("<f8").tobytes(),
     )
     return (*row, checksum(row))
+
+
+def to_fold_row(evaluation: Evaluation, contents: str) -> tuple[Any, ...]:
+    """The training for one fold as a row of its table, without the key."""
+    training = evaluation.training
+    row = (
+        to_json(canonical(training.members)),
+        contents,
+        training.repeat,
+        training.fold,
+        # Labels and the like have few different bytes.
+        zlib.compress(np.asarray(evaluation.part, "<f8").tobytes(), level=1),
+        to_json(evaluation.warnings),
+        _real(evaluation.seconds),
+        _seed(evaluation.seed),
+        evaluation.finished,
+        evaluation.worker,
+    )
+    return (*row, checksum(row))
+
+
+def from_fold_row(row: Sequence[Any]) -> Evaluation:
+    """The training for a fold in a row: the key, then FOLD_COLUMNS.
+
+    Raises:
+        sqlite3.DatabaseError: the row holds something else.
+    """
+    key, names, _, repeat, fold, part, caught, *cost = row
+    seconds, seed, finished, worker, _ = cost
+    with _readable("fold", key, "folds", row):
+        return Evaluation(
+            training=Training(from_json(names), expect(int, repeat), fold=expect(int, fold)),
+            utility=None,
+            part=np.frombuffer(zlib.decompress(expect(bytes, part)), "<f8"),
+            warnings=from_json(caught),
+            seconds=finite(seconds, "stored seconds"),
+            seed=None if seed is None else int(seed),
+            finished=expect(str, finished),
+            worker=expect(str, worker),
+        )
+
+
+def _seed(seed: int | None) -> int | str | None:
+    # SQLite has 64-bit integers; the column has no type, so that a text stays a text.
+    return seed if seed is None or abs(seed) < 2**63 else str(seed)
 
 
 def _real(number: float | None) -> float | None:
@@ -247,13 +318,8 @@ def from_row(row: Sequence[Any]) -> tuple[Evaluation, str]:
         sqlite3.DatabaseError: the row holds something else.
     """
     (key, names, contents, repeat, attempt, utility, failure, trace, caught, *cost) = row
-    seconds, seed, finished, worker, resampled, stated = cost
-    try:
-        if stated != checksum(row[1:-1]):
-            raise ValueError(
-                "its checksum is another; without it the rest can be used: "
-                f"DELETE FROM evaluations WHERE id = {key}"
-            )
+    seconds, seed, finished, worker, resampled, _ = cost
+    with _readable("evaluation", key, "evaluations", row):
         evaluation = Evaluation(
             training=Training(from_json(names), expect(int, repeat), expect(int, attempt)),
             utility=None if utility is None else finite(utility, "a stored utility"),
@@ -267,8 +333,20 @@ def from_row(row: Sequence[Any]) -> tuple[Evaluation, str]:
             resampled=None if resampled is None else np.frombuffer(expect(bytes, resampled), "<f8"),
         )
         return evaluation, expect(str, contents)
-    except (TypeError, ValueError, RecursionError) as cause:
-        raise sqlite3.DatabaseError(f"evaluation {key} is not readable: {cause}") from cause
+
+
+@contextmanager
+def _readable(what: str, key: int, table: str, row: Sequence[Any]) -> Iterator[None]:
+    """Check the checksum of a row, and turn what cannot be read into an error of the database."""
+    try:
+        if row[-1] != checksum(row[1:-1]):
+            raise ValueError(
+                "its checksum is another; without it the rest can be used: "
+                f"DELETE FROM {table} WHERE id = {key}"
+            )
+        yield
+    except (TypeError, ValueError, RecursionError, zlib.error) as cause:
+        raise sqlite3.DatabaseError(f"{what} {key} is not readable: {cause}") from cause
 
 
 def read_stored(path: Path) -> list[tuple[Evaluation, str]]:

@@ -29,18 +29,25 @@ from dupre.store.locks import FileLock
 from dupre.store.origin import Origin, StoreOrigin, contents_of
 from dupre.store.sqlite import (
     COLUMNS,
+    FOLD_COLUMNS,
     INSERT,
+    INSERT_FOLD,
     Connection,
     connect,
     connect_again,
     expect,
+    from_fold_row,
     from_json,
     from_row,
+    to_fold_row,
     to_json,
     to_row,
 )
 from dupre.training.evaluation import Evaluation
 from dupre.training.threads import switch_quickly
+
+Statement = tuple[str, tuple[Any, ...]]
+"""A statement of SQL, and the row that it writes."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +195,20 @@ class Store:
             found.extend(either[repeat] for repeat in sorted(either))
         return found
 
+    def folds_done(self, members: Names, repeat: int) -> set[int]:
+        """The folds of a coalition for which it was trained, in one of its repeats."""
+        query = "SELECT fold FROM folds WHERE contents = ? AND repeat = ?"
+        return {fold for (fold,) in self._db.ask(query, self._contents(members), repeat)}
+
+    def folds(self, members: Names, repeat: int) -> list[Evaluation]:
+        """The trainings of a coalition for its folds, in their order."""
+        query = (
+            f"SELECT id, {FOLD_COLUMNS} FROM folds WHERE contents = ? AND repeat = ? ORDER BY fold"
+        )
+        with self._db.explain_errors("read"):
+            rows = self._db.ask(query, self._contents(members), repeat)
+            return [from_fold_row(row) for row in rows]
+
     def refresh(self) -> None:
         """Read new evaluations, also those that a thread has written."""
         for key, evaluation, contents in self._new_evaluations():
@@ -217,30 +238,32 @@ class Store:
 
     def save(self, evaluation: Evaluation) -> None:
         """Write one evaluation to the disk; a second utility of the same training is ignored."""
-        row = self._to_row(evaluation)  # then read back: a resumed run must see the same numbers
-        if not self._writer.has_written(row):
+        # Then read back: a resumed run must see the same numbers.
+        statement = self._to_statement(evaluation)
+        if not self._writer.has_written(statement):
             self._check_file()
             with self._db.write():
-                self._db.execute(INSERT, row)
+                self._db.execute(*statement)
         self._note_last()
-        self._writer.forget(row)
+        self._writer.forget(statement)
 
     def write_at_once(self, evaluation: Evaluation) -> None:
         """Write an evaluation from any thread; `save` takes note of it, or tries it again."""
         with suppress(sqlite3.Error, StoreError):  # `save` says why it cannot be written
             self._check_file()
-            self._writer.write(self._to_row(evaluation))
+            self._writer.write(self._to_statement(evaluation))
 
     def record(self, evaluations: Sequence[Evaluation], *, replacing: bool = False) -> None:
         """Write several evaluations, all or none; `replacing` deletes those of their coalitions."""
-        rows = [self._to_row(evaluation) for evaluation in evaluations]
+        statements = [self._to_statement(evaluation) for evaluation in evaluations]
         contents = {self._contents(e.training.members) for e in evaluations}
         self._check_file()
         with self._db.write():
             if replacing:
                 where = "DELETE FROM evaluations WHERE contents = ?"
                 self._db.executemany(where, [(mark,) for mark in contents])
-            self._db.executemany(INSERT, rows)
+            for statement in statements:
+                self._db.execute(*statement)
         self._utilities.clear()  # SQLite may use the keys of deleted rows again
         self._keys.clear()
         self._failures.clear()
@@ -327,8 +350,12 @@ class Store:
         if self._lock is not None:
             self._lock.last = self._last
 
-    def _to_row(self, evaluation: Evaluation) -> tuple[Any, ...]:
-        return to_row(evaluation, self._contents(evaluation.training.members))
+    def _to_statement(self, evaluation: Evaluation) -> Statement:
+        """What writes an evaluation: a failure for one fold is one of the coalition."""
+        contents = self._contents(evaluation.training.members)
+        if evaluation.part is not None:
+            return INSERT_FOLD, to_fold_row(evaluation, contents)
+        return INSERT, to_row(evaluation, contents)
 
     def _contents(self, names: Names) -> str:
         return contents_of(names, self._owners)
@@ -341,28 +368,28 @@ class _Writer:
         self._path = path
         self._db: Connection | None = None
         self._lock = threading.Lock()
-        self._written: set[tuple[Any, ...]] = set()
+        self._written: set[Statement] = set()
 
-    def write(self, row: tuple[Any, ...]) -> None:
-        """Write the row of an evaluation; a store in memory is left to the main thread."""
+    def write(self, statement: Statement) -> None:
+        """Write an evaluation; a store in memory is left to the main thread."""
         if self._path is None:
             return
         with self._lock:
             self._db = self._db or connect_again(self._path)
             with self._db.transaction():
-                self._db.execute(INSERT, row)
-            self._written.add(row)
+                self._db.execute(*statement)
+            self._written.add(statement)
 
-    def has_written(self, row: tuple[Any, ...]) -> bool:
-        """Whether a thread has written this row.
+    def has_written(self, statement: Statement) -> bool:
+        """Whether a thread has written this.
 
         Without the lock: a set is read in one step, and Ctrl-C could leave the lock closed.
         """
-        return row in self._written
+        return statement in self._written
 
-    def forget(self, row: tuple[Any, ...]) -> None:
-        """Forget a row that is taken note of; in one step too, so without the lock."""
-        self._written.discard(row)
+    def forget(self, statement: Statement) -> None:
+        """Forget what is taken note of; in one step too, so without the lock."""
+        self._written.discard(statement)
 
     def close(self) -> None:
         """Close the connection; nothing is written afterwards."""

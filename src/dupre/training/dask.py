@@ -107,7 +107,7 @@ class DaskCluster:
                 return
             if (done := self._wait_for_one(finished)) is not None:
                 self._finished = [done]
-                if done.utility is not None:  # after a failure the caller decides first
+                if not done.failed:  # after a failure the caller decides first
                     self._occupy(trainings, finished)
                 yield done
                 self._finished = []

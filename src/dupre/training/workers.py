@@ -87,7 +87,7 @@ class LocalProcesses:
                 del self._busy[future]
                 if evaluation is None:  # the child has started
                     continue
-                if evaluation.utility is not None:  # after a failure the caller decides first
+                if not evaluation.failed:  # after a failure the caller decides first
                     self._occupy(trainings)
                 yield evaluation
                 self._finished.remove(evaluation)

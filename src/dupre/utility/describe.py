@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dupre._types import Names
+from dupre._types import Floats, Names
 from dupre.checks import UNBOUNDED, Bounds, check_bounds, finite, takes
 from dupre.data.digests import (
     digest,
@@ -142,6 +142,11 @@ class Traits:
     def is_trained(self, members: Names) -> bool:
         """Whether a coalition's utility comes from a model."""
         return not hasattr(self.utility, "is_trained") or self.utility.is_trained(members)
+
+    def pool(self, parts: Sequence[Floats], repeat: int) -> Score:
+        """The utility that follows from the trainings for all folds."""
+        found: Score = self.utility.pool(parts, repeat=repeat)
+        return found
 
     def training_seed(self, members: Names, repeat: int) -> int | None:
         """The seed of a training; None if it has none."""

@@ -163,21 +163,20 @@ def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
         tests = [first[fold[first] == i] for i in range(k)]
         train = [fold != i for i in range(k)]
     # A fold without rows, which a small table may have, tests nothing.
-    used = [i for i, rows in enumerate(tests) if len(rows)]
-    if not used or not any(train[i].any() for i in used):
+    if not any(len(rows) and part.any() for rows, part in zip(tests, train, strict=True)):
         raise InputError(
             f"{len(first):,} different rows are too few to split them for validation; ",
             Remedy.VALIDATION,
         )
-    row = np.concatenate([tests[i] for i in used])
-    ends = np.cumsum([0, *(len(tests[i]) for i in used)])
+    row = np.concatenate(tests)
+    ends = np.cumsum([0, *map(len, tests)])
     positions = [np.arange(a, b) for a, b in pairwise(ends)]
     equal = isinstance(split, (Folds, Holdout)) and split.equal_owners
     return Deal(
         take(owners.X, row),
         owners.y[row],
         tuple(positions),
-        tuple(train[i] for i in used),
+        tuple(train),
         row,
         _equal_weights(owners, row) if equal else None,
     )

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
-from dupre._types import Bools, Digests, Members
+from dupre._types import Digests, Floats
 from dupre.checks import check_bounds, finite, whole
 from dupre.data.digests import digests_of_coalitions, digests_of_rows, hash_json
 from dupre.data.owners import Owners
-from dupre.data.rows import copy_rows, take, with_levels_of_both
+from dupre.data.rows import copy_rows, with_levels_of_both
 from dupre.errors import InputError, Remedy
-from dupre.game.coalitions import from_names, to_names
+from dupre.game.coalitions import from_names
 from dupre.metrics import DEFAULT, Metric, Scorer, check_metric, check_trial
 from dupre.utility.estimator import check_estimator, fit, other_libraries, uses_seed
 from dupre.utility.folds import Deal, can_deal_again, deal, is_split, labels_of, what_decides
@@ -239,16 +239,53 @@ class ModelUtility:
         """The utility of the coalition of these owners: one training for each fold."""
         if not members:
             return self._at_least(self.score_of_no_data())
-        row = from_names(members, self.owners.names)
-        dealt = self._deal(repeat)
-        models = [
-            self._train(row, part, dealt.X, self._fold_seed(row, repeat, fold))
-            for fold, part in enumerate(dealt.train)
+        rows = self._scored(repeat)
+        if len(rows.tests) == 1:
+            model, X_val = self._train(members, repeat, 0)
+            return self._at_least(self._score_one(model, replace(rows, X=X_val)))
+        parts = [
+            self.train_fold(members, repeat=repeat, fold=fold) for fold in range(len(rows.tests))
         ]
-        return self._at_least(self._score(models, self._scored(repeat)))
+        return self.pool(parts, repeat=repeat)
 
-    def _train(self, row: Members, part: Bools | None, X_val: Any, seed: int) -> tuple[Any, Any]:
-        """A model of a coalition's rows in this part of all rows, and X_val with its levels."""
+    def train_fold(self, members: Collection[str], *, repeat: int = 0, fold: int) -> Floats:
+        """What the training for one fold gives; `pool` makes the utility of those of all folds.
+
+        These are the predictions for the rows of the fold, (m,) or (m, c), labels by their
+        positions among all classes. For a metric that is averaged over folds it is the score and,
+        if they are known, those on resamples, (1 + B,); nothing if the fold cannot be scored.
+        """
+        rows = self._scored(repeat)
+        test = rows.tests[fold]
+        if not len(rows.y[test]):
+            return np.empty(0)
+        model, X_val = self._train(members, repeat, fold)
+        part = rows.part(X_val, test)
+        if self.metric.is_pooled:
+            return self._predict(model, part)
+        if self.metric.ranks is not None and not part.pairs():
+            return np.empty(0)
+        score = self._score_one(model, part)
+        known = () if score.resampled is None else score.resampled
+        return np.array([score, *known], dtype=np.float64)
+
+    def pool(self, parts: Sequence[Floats], *, repeat: int = 0) -> Score:
+        """The utility that follows from what the training for each fold gave."""
+        rows = self._scored(repeat)
+        if self.metric.is_pooled:
+            return self._at_least(self._score_one(self._as_model(parts, rows), rows))
+        scored = [rows.part(rows.X, test) for test in rows.tests]
+        scores = [
+            Score(part[0], part[1:] if len(part) > 1 else None) if len(part) else None
+            for part in parts
+        ]
+        by_pairs = self.metric.ranks is not None
+        return self._at_least(average_of_folds(scores, scored, by_pairs=by_pairs))
+
+    def _train(self, members: Collection[str], repeat: int, fold: int) -> tuple[Any, Any]:
+        """The model of a coalition for one fold, and the validation rows with its levels."""
+        row, dealt = from_names(members, self.owners.names), self._deal(repeat)
+        part, X_val = dealt.train[fold], dealt.X
         X, y = self.owners.data_of(row, part)
         if not len(y):
             return self._of_no_data, X_val
@@ -262,15 +299,12 @@ class ModelUtility:
         def again() -> Any:
             return with_levels_of_both(self.owners.data_of(row, part)[0], X_val)[0]
 
+        seed = self.training_seed(members, repeat)
+        seed = _seed_from([seed, fold]) if fold else seed
         how: dict[str, Any] = {"again": again, "seed": seed, "classes": labelled}
         if (labels := labels_of(self.validation, self.owners)) is not None:
             how["groups"] = labels[self.owners.rows_of(row, part)]
         return fit(self.estimator, X, y, **how), X_val
-
-    def _fold_seed(self, row: Members, repeat: int, fold: int) -> int:
-        """The seed of the training for one fold."""
-        seed = self.training_seed(to_names(row, self.owners.names), repeat)
-        return _seed_from([seed, fold]) if fold else seed
 
     def _deal(self, number: int) -> Deal:
         """Which rows train and validate in this deal; the last ones are kept."""
@@ -316,36 +350,32 @@ class ModelUtility:
         rows = self._scored(0)
         return self._utility(model, copy_rows(rows.X), rows)
 
-    def _score(self, models: Sequence[tuple[Any, Any]], rows: Scored) -> Score:
-        """The score of the model of each fold on the rows of its fold."""
-        if len(rows.tests) == 1:
-            [(model, X_val)] = models
-            return self._score_one(model, replace(rows, X=X_val))
-        if self.metric.is_pooled:
-            return self._score_one(self._pool(models, rows), rows)
-        parts = [
-            rows.part(X_val, test) for (_, X_val), test in zip(models, rows.tests, strict=True)
-        ]
-        scores = [
-            None if part.pairs() == 0 and self.metric.ranks else self._score_one(model, part)
-            for (model, _), part in zip(models, parts, strict=True)
-        ]
-        return average_of_folds(scores, parts, by_pairs=self.metric.ranks is not None)
-
-    def _pool(self, models: Sequence[tuple[Any, Any]], rows: Scored) -> Any:
-        """The predictions of all folds as those of one model."""
+    def _predict(self, model: Any, part: Scored) -> Floats:
+        """What a model predicts for the rows of a fold, as numbers."""
         method = "predict_proba" if self.metric.probabilities else "predict"
-        found: NDArray[Any] | None = None
-        for (model, X_val), test in zip(models, rows.tests, strict=True):
-            X = copy_rows(X_val if test is None else take(X_val, test))
-            own = np.asarray(getattr(self._with_classes(model), method)(X))
-            own = own if self.metric.probabilities else np.ravel(own)
-            if found is None:
-                found = np.empty((len(rows.y), *own.shape[1:]), dtype=own.dtype)
-            found[test] = own
+        found = np.asarray(getattr(self._with_classes(model), method)(copy_rows(part.X)))
+        if self.metric.probabilities:
+            return np.asarray(found, dtype=np.float64)
+        found = np.ravel(found)
         if self._classes is None:
-            return PooledRegressor(found)
-        return PooledClassifier(found, self._classes)
+            return np.asarray(found, dtype=np.float64)
+        places = np.minimum(np.searchsorted(self._classes, found), len(self._classes) - 1)
+        if (unknown := self._classes[places] != found).any():
+            raise ValueError(f"the model predicts {found[unknown][0]!r}, which no row has")
+        return places.astype(np.float64)
+
+    def _as_model(self, parts: Sequence[Floats], rows: Scored) -> Any:
+        """The predictions of all folds as those of one model."""
+        classes, chances = self._classes, self.metric.probabilities
+        columns = 1 if classes is None or not chances else len(classes)
+        found = np.empty((len(rows.y), columns))
+        for part, test in zip(parts, rows.tests, strict=True):
+            found[test] = part.reshape(-1, columns)
+        if classes is None:
+            return PooledRegressor(found[:, 0])
+        return PooledClassifier(
+            found if chances else classes[found[:, 0].astype(np.int64)], classes
+        )
 
     def _utility(self, model: Any, X: Any, rows: Scored) -> float:
         """The score on rows that the model and the metric may change in place."""
@@ -457,7 +487,7 @@ class _AllClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # skle
 class PooledRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """What the models of all folds predict for the validation rows, as one model."""
 
-    def __init__(self, predicted: NDArray[Any] | None):
+    def __init__(self, predicted: NDArray[Any]):
         self.predicted = predicted
 
     def predict(self, _: Any) -> Any:
@@ -468,7 +498,7 @@ class PooledRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 class PooledClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The same for classes; probabilities have two dimensions."""
 
-    def __init__(self, predicted: NDArray[Any] | None, classes: NDArray[Any]):
+    def __init__(self, predicted: NDArray[Any], classes: NDArray[Any]):
         self.predicted = predicted
         self.classes_ = classes
 

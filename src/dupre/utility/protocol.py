@@ -35,8 +35,13 @@ def training_seed(utility: Any, members: Names, repeat: int) -> int | None:
 
 
 def train(utility: Any, members: Names, repeat: int) -> Any:
-    """What a utility returns for one training."""
+    """What a utility returns for a coalition."""
     return utility(members, repeat=repeat) if takes_seed(utility) else utility(members)
+
+
+def train_fold(utility: Any, members: Names, repeat: int, fold: int) -> Any:
+    """What the training for one fold gives, as numbers; `Traits.pool` makes a score of all."""
+    return utility.train_fold(members, repeat=repeat, fold=fold)
 
 
 def to_send(utility: Any) -> Any:

@@ -69,6 +69,8 @@ def average_of_folds(
     """The mean of the scores of folds, on all rows and on each resample.
 
     A fold counts by its rows, or by its pairs of rows of different classes; None counts nothing.
+    An area under the ROC curve is a share of pairs within a fold: models of different folds need
+    not rank on one scale, so that rows of different folds are never compared.
     """
     known = [(score, part) for score, part in zip(scores, parts, strict=True) if score is not None]
     ones = [np.ones(len(part.y)) for _, part in known]
@@ -106,16 +108,16 @@ def check_folds(metric: Metric, dealt: Deal) -> None:
     if metric.ranks is None or len(dealt.tests) == 1:
         return
     classes = np.unique(dealt.y)
-    for fold, test in enumerate(dealt.tests, start=1):
+    for fold, test in enumerate(tested := _tested(dealt), start=1):
         missing = np.setdiff1d(classes, dealt.y[test])
         # Of two classes a fold without one has no pairs, and counts nothing: a note says so.
         if missing.size and len(classes) > 2:
             raise InputError(
-                f"fold {fold} of {len(dealt.tests)} has no row of class {missing[0]!r}, which "
+                f"fold {fold} of {len(tested)} has no row of class {missing[0]!r}, which "
                 f"metric {metric.name!r} needs in each; state fewer folds, another metric, or ",
                 Remedy.VALIDATION,
             )
-    if folds_without_a_class(dealt) == len(dealt.tests):
+    if folds_without_a_class(dealt) == len(tested):
         raise InputError(
             f"every fold has rows of one class only, so metric {metric.name!r} has no pair to "
             "rank; state fewer folds, or ",
@@ -126,7 +128,12 @@ def check_folds(metric: Metric, dealt: Deal) -> None:
 def folds_without_a_class(dealt: Deal) -> int:
     """How many folds lack a class of the validation rows."""
     classes = len(np.unique(dealt.y))
-    return sum(len(np.unique(dealt.y[test])) < classes for test in dealt.tests)
+    return sum(len(np.unique(dealt.y[test])) < classes for test in _tested(dealt))
+
+
+def _tested(dealt: Deal) -> list[Ints | None]:
+    """The positions of the validation rows of each fold that has any."""
+    return [test for test in dealt.tests if test is None or len(test)]
 
 
 def score_weighted(metric: Metric, model: Any, X: Any, rows: Scored) -> float:

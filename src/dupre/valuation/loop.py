@@ -21,7 +21,7 @@ from dupre.training.workers import Workers
 from dupre.utility.score import mean_score
 from dupre.valuation import deals, second_trainings
 from dupre.valuation.failures import evaluation_error, say_what_is_kept
-from dupre.valuation.progress import Clock, Display, Progress
+from dupre.valuation.progress import SLOW, Clock, Display, Progress
 from dupre.valuation.stopping import (
     RunSettings,
     State,
@@ -65,6 +65,7 @@ class Loop:
         self.trainings = Trainings(
             store,
             workers,
+            settings.traits,
             valuer.owners.names,
             repeats=settings.repeats or 1,
             skip=settings.skip,
@@ -73,6 +74,7 @@ class Loop:
         self.clock = Clock()
         self.found = 0
         self.latest: tuple[int, Valuation] | None = None
+        self.slow: float | None = None
 
     def run(self, begin: Callable[[], None]) -> tuple[Valuation, str]:
         """Evaluate until there is reason to stop: the values, and the reason.
@@ -137,9 +139,16 @@ class Loop:
         with self.clock.training():
             for evaluation in self.trainings.run(trainings):
                 self._observe([evaluation.training.members])
+                self._note_time(evaluation)
                 self._show()
         if self.trainings.failed is not None:
             raise self._error(self.trainings.failed, every=False)
+
+    def _note_time(self, evaluation: Evaluation) -> None:
+        """Note how long a training of all owners takes, if fewer folds would take much less."""
+        training = evaluation.training
+        if training.fold is not None and len(training.members) == self.valuer.owners.n:
+            self.slow = evaluation.seconds if evaluation.seconds > SLOW else None
 
     def _train_again(self) -> None:
         """Train some coalitions a second time, as many as it takes to know the noise."""
@@ -197,6 +206,14 @@ class Loop:
     def _left(self) -> int:
         """Coalitions that the budget still allows for."""
         return max(0, self.budget - self.valuer.evaluated)
+
+    @property
+    def _further_left(self) -> int:
+        """Evaluations under further deals that are still to come."""
+        if self.settings.repeats is not None or not self.settings.traits.deals:
+            return 0
+        first = min(len(self.valuer.question.most_important), self.budget)
+        return max(0, first - len(self.valuer.dealt)) * deals.FURTHER
 
     def _choose(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between.
@@ -263,8 +280,9 @@ class Loop:
 
     def _record_unsaved(self, evaluations: list[Evaluation]) -> None:
         """Record evaluations that the store could not save."""
-        for members in {evaluation.training.members for evaluation in evaluations}:
-            new = {e.training.repeat: e for e in evaluations if e.training.members == members}
+        every = [e for e in evaluations if e.part is None]
+        for members in {evaluation.training.members for evaluation in every}:
+            new = {e.training.repeat: e for e in every if e.training.members == members}
             found = self.store.utilities(members) | new
             wanted = [found[r] for r in range(self.trainings.repeats) if r in found]
             done = len(wanted) == self.trainings.repeats
@@ -284,20 +302,26 @@ class Loop:
 
     def _show(self) -> None:
         evaluated, left = self.valuer.evaluated, min(self._left, self.valuer.left)
-        trained = self.trainings.count
-        each = self.clock.per_training(trained) * self.trainings.repeats
-        batches = math.ceil(left / self.valuer.question.batch)
-        known = self.settings.budget is not None and trained > 0
+        trained, folds = self.trainings.count, self.settings.traits.folds
+        models = (left * self.trainings.repeats + self._further_left) * folds
+        remaining = None
+        if self.settings.budget is not None and trained:
+            batches = math.ceil(left / self.valuer.question.batch)
+            own = self.clock.per_choice * batches
+            remaining = self.clock.per_training(trained) * models + own
         widest = None if self.latest is None else self.latest[1].uncertainty.widest
         self.display.show(
             Progress(
                 evaluated=evaluated,
                 budget=evaluated + left if self.settings.budget is not None else None,
                 failed=len(self.valuer.failures),
+                trainings=trained,
                 seconds=self.clock.seconds,
-                remaining=each * left + self.clock.per_choice * batches if known else None,
+                remaining=remaining,
                 widest=None if widest is None else float(widest),
                 own=self.clock.own if self.clock.choices else None,
+                slow=self.slow,
+                folds=folds,
             )
         )
 

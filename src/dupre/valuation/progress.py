@@ -11,6 +11,15 @@ from typing import Any, Protocol, runtime_checkable
 
 from dupre.errors import InputError
 
+SLOW = 30.0
+"""Seconds of a training of all owners from which on fewer folds are proposed."""
+
+VERY_SLOW = 120.0
+"""Seconds from which on the fewest are."""
+
+FEWER_FOLDS, FEWEST_FOLDS = 5, 3
+"""Folds that are proposed."""
+
 FIRST_LINE = 5.0
 LINE_EVERY = 30.0
 """Seconds until the first line, and between lines, where there is no terminal."""
@@ -24,20 +33,27 @@ class Progress:
         evaluated: coalitions evaluated, those found in the store included.
         budget: of coalitions; None if only stop rules end the run.
         failed: how many of them failed.
+        trainings: done in this run; with folds or repeats a coalition takes several.
         seconds: since the store was open and the workers were started.
         remaining: seconds to the end of the budget, estimated; None if there is no estimate.
         widest: half the width of the widest 95 % interval of a value; None until it is known.
         own: seconds of `seconds` in which nothing was trained, but chosen and predicted; None
             until the first choice.
+        slow: seconds of a training of all owners, if there are folds and it takes so long that
+            fewer of them are worth a thought; None otherwise.
+        folds: trainings that one evaluation takes.
     """
 
     evaluated: int
     budget: int | None
     failed: int
+    trainings: int
     seconds: float
     remaining: float | None
     widest: float | None
     own: float | None = None
+    slow: float | None = None
+    folds: int = 1
 
     @property
     def outlook(self) -> str:
@@ -53,9 +69,25 @@ class Progress:
 
     def __str__(self) -> str:
         of = "" if self.budget is None else f" of {self.budget}"
-        done = f"{self.evaluated}{of} evaluations"
-        return ", ".join(
-            filter(None, [done, f"{_format_time(self.seconds)} elapsed", self.outlook])
+        parts = [f"{self.evaluated}{of} coalitions"]
+        if self.folds > 1:
+            parts.append(f"{self.trainings} trainings")
+        parts += [f"{_format_time(self.seconds)} elapsed", self.outlook]
+        return ", ".join(filter(None, parts))
+
+    @property
+    def proposal(self) -> str:
+        """Fewer folds, if a training takes long; "" otherwise."""
+        if self.slow is None:
+            return ""
+        fewer = FEWER_FOLDS if self.slow <= VERY_SLOW else FEWEST_FOLDS
+        fewer = min(fewer, self.folds - 1)
+        if fewer < FEWEST_FOLDS:
+            return ""
+        return (
+            f"a training of all owners takes {_format_time(self.slow)}, and each coalition takes "
+            f"{self.folds} trainings; {fewer} folds would take {100 * fewer / self.folds:.0f} % "
+            "of the time, but the values would depend more on the deal of the rows"
         )
 
 
@@ -150,10 +182,12 @@ class Lines:
         self._next = time.monotonic() + FIRST_LINE
         self._last: Progress | None = None
         self._printed = False
+        self._proposal = _Once()
 
     def show(self, progress: Progress) -> None:
         """Print it if enough time has passed."""
         self._last = progress
+        self._proposal.print(progress.proposal)
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + LINE_EVERY
             self._print(progress)
@@ -177,7 +211,7 @@ class Bar:
         from rich.progress import Progress as RichProgress
 
         self._bar = RichProgress(
-            TextColumn("evaluations"),
+            TextColumn("coalitions"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -185,9 +219,11 @@ class Bar:
             console=Console(stderr=True),
         )
         self._task: Any = None
+        self._proposal = _Once()
 
     def show(self, progress: Progress) -> None:
         """Move the bar."""
+        self._proposal.print(progress.proposal)
         if self._task is None:
             self._bar.start()
             self._task = self._bar.add_task("", total=progress.budget, outlook="")
@@ -203,6 +239,18 @@ class Bar:
 
 _UNREAD = suppress(OSError, ValueError)
 """A run goes on when nobody can read its progress: the reader is gone, or the stream closed."""
+
+
+class _Once:
+    """Prints the first text that is not empty."""
+
+    def __init__(self) -> None:
+        self._printed = False
+
+    def print(self, text: str) -> None:
+        if text and not self._printed:
+            self._printed = True
+            _print_line(f"dupre: {text}")
 
 
 def _print_line(text: str) -> None:

@@ -1,18 +1,22 @@
 """The trainings of a run: which of them are done, which are missing, and doing them.
 
-Coalitions that hold the same rows share their trainings if the store goes by contents.
+Coalitions that hold the same rows share their trainings if the store goes by contents. A coalition
+that is scored on folds takes one for each; it is done when the last of them is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import count, takewhile
 
 from dupre._types import Names
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members
 from dupre.store.store import Store
-from dupre.training.evaluation import Evaluation, Training, known_evaluations
+from dupre.training.evaluation import Evaluation, Training, known_evaluations, pool
 from dupre.training.workers import Workers
+from dupre.utility.describe import Traits
 
 
 class Trainings:
@@ -21,6 +25,7 @@ class Trainings:
     Args:
         store: where evaluations are saved.
         workers: who train.
+        traits: of the utility.
         owners: names, in the order in which a utility is given them.
         repeats: trainings of each coalition.
         skip: whether a coalition whose training failed is given up.
@@ -28,7 +33,7 @@ class Trainings:
 
     Attributes:
         twice: keys of the coalitions whose second training counts though `repeats` is 1.
-        count: of coalitions, each time that one was trained.
+        count: of trainings, those for single folds each.
         failed: the first failed training that must not fail: no other is started.
     """
 
@@ -36,6 +41,7 @@ class Trainings:
         self,
         store: Store,
         workers: Workers,
+        traits: Traits,
         owners: Names,
         *,
         repeats: int,
@@ -48,6 +54,7 @@ class Trainings:
         self.count = 0
         self.failed: Evaluation | None = None
         self._workers = workers
+        self._traits = traits
         self._owners = owners
         self._skip = skip
         self._is_over = is_over
@@ -69,7 +76,7 @@ class Trainings:
     def scores(self, members: Names) -> list[float]:
         """Utilities of all trainings of a coalition up to the first repeat that is missing."""
         found = self.store.utilities(members)
-        return [found[r].score for r in range(len(found)) if all(k in found for k in range(r))]
+        return [found[repeat].score for repeat in takewhile(found.__contains__, count())]
 
     def utilities(self, members: Names) -> list[float]:
         """Utilities of those trainings of a coalition that count."""
@@ -94,21 +101,26 @@ class Trainings:
     def save(self, evaluation: Evaluation) -> None:
         """Save an evaluation to the store."""
         self.store.save(evaluation)
-        named = bool(evaluation.training.members)
-        self.count += named
-        if evaluation.utility is None and not (self._skip and named):
-            self.failed = self.failed or evaluation
+        self.count += bool(evaluation.training.members)
+        self._stop_if_failed(evaluation)
+        if evaluation.part is not None:
+            self._pool(evaluation.training)
 
     def unsaved(self) -> list[Evaluation]:
         """Evaluations that are finished but not in the store, each once."""
         found = [*self._unsaved, *self._workers.finished_evaluations()]
-        return list({(e.training.members, e.training.repeat): e for e in found}.values())
+        keys = [(e.training.members, e.training.repeat, e.training.fold) for e in found]
+        return list(dict(zip(keys, found, strict=True)).values())
 
     def _keep(self, evaluation: Evaluation) -> None:
         """Save an evaluation, or know that it is not saved: Ctrl-C may come at any line."""
         self._unsaved.append(evaluation)
         self.save(evaluation)
         self._unsaved.remove(evaluation)
+
+    def _stop_if_failed(self, evaluation: Evaluation) -> None:
+        if evaluation.failed and not (self._skip and evaluation.training.members):
+            self.failed = self.failed or evaluation
 
     @property
     def _stops(self) -> bool:
@@ -119,11 +131,38 @@ class Trainings:
         """Whether a training need not be done: it is done, or its coalition is given up."""
         counting = range(max(self.repeats, training.repeat + 1))
         given_up = self._skip and training.members and self._failures(training.members, counting)
-        return bool(given_up) or training.repeat in self._successes(training.members)
+        if given_up or training.repeat in self._successes(training.members):
+            return True
+        if training.fold is None:
+            return False
+        return training.fold in self.store.folds_done(training.members, training.repeat)
 
     def _unanswered(self, wanted: Iterable[tuple[Names, int]]) -> list[Training]:
+        """What is left to do for coalitions, each with the number of a repeat."""
         trainings = [self._next_attempt(members, repeat) for members, repeat in wanted]
-        return [training for training in trainings if not self._is_answered(training)]
+        left = [training for training in trainings if not self._is_answered(training)]
+        return [one for training in left for one in self._by_fold(training)]
+
+    def _by_fold(self, training: Training) -> list[Training]:
+        """The trainings that one of a coalition takes; none if all of them are done already."""
+        if self._traits.folds == 1 or not training.members:
+            return [training]
+        # A kill may have come between the last fold and the utility of all.
+        self._pool(training)
+        if self._is_answered(training):
+            return []
+        every = [replace(training, fold=fold) for fold in range(self._traits.folds)]
+        left = [one for one in every if not self._is_answered(one)]
+        return left or [training]  # no utility follows from the folds: trained anew it says why
+
+    def _pool(self, training: Training) -> None:
+        """Save the utility of a coalition if it is trained for every fold."""
+        members, repeat = training.members, training.repeat
+        if len(self.store.folds_done(members, repeat)) == self._traits.folds:
+            whole = replace(training, fold=None)
+            found = pool(self._traits, whole, self.store.folds(members, repeat))
+            self.store.save(found)
+            self._stop_if_failed(found)
 
     def _next_attempt(self, members: Names, repeat: int) -> Training:
         """A training of a coalition, with the number of the attempt."""
