@@ -28,6 +28,7 @@ from dupre.cli.resume import resume
 from dupre.cli.show import show
 from dupre.cli.suggest import suggest
 from dupre.cli.value import value
+from dupre.cli.verify import verify
 from dupre.errors import DupreError, NotPayableError
 from dupre.files import open_closed_streams, open_lossy
 
@@ -62,6 +63,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     show: "show dupre-patients",
     report: "report dupre-patients",
     pay: "pay dupre-patients --amount 10000 --currency CHF",
+    verify: "verify dupre-patients",
     compare: "compare dupre-patients Basel Bern",
     predict: "predict dupre-patients --members Basel,Bern",
     init: "init patients.csv --owner hospital --target outcome --empty 0.5",

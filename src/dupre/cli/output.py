@@ -45,13 +45,25 @@ class Place:
 
     def open(self, validation: str | None = None) -> tuple[RunDirectory, Run]:
         """The directory, and the run with its data."""
-        from dupre.runs.directory import RunDirectory
         from dupre.runs.resume import reopen
 
+        self.check_trusted()
+        return reopen(self.run, *self.moved(validation))
+
+    def check_trusted(self) -> None:
+        """Raise InputError if the directory names what this user has neither made nor trusted."""
+        from dupre.runs.directory import RunDirectory
+        from dupre.runs.trust import check_made_here
+
+        spec = RunDirectory(self.run).spec()
         if self.trust:
-            remember_spec(RunDirectory(self.run).spec())
-        moved = [path and absolute(path) for path in (self.data, validation)]
-        return reopen(self.run, *moved, trusted=self.trust)
+            remember_spec(spec)
+        else:  # before anything that it names is read or imported
+            check_made_here(spec, str(self.run))
+
+    def moved(self, validation: str | None) -> list[str | None]:
+        """Where the data and the validation rows are now, if they moved."""
+        return [path and absolute(path) for path in (self.data, validation)]
 
 
 def about_a_run(verb: Callable[..., None]) -> Callable[..., None]:
