@@ -1,0 +1,126 @@
+"""What another deal of the folds would change: measured, part of every statement, and enough."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+from sklearn.linear_model import Ridge
+
+import dupre
+from dupre.game.estimators import exact
+from dupre.notes import Code, has, select
+from dupre.utility.describe import describe
+from dupre.utility.score import before_floor
+from dupre.valuation.deals import FURTHER
+from owners_and_games import make_owners
+
+
+def polls(rows=60, seed=0):
+    """Shares in election polls by institute: few rows, and one split of them decides."""
+    rng = np.random.default_rng(seed)
+    who = rng.choice(["Forsa", "Gallup", "Insa", "Nielsen", "Sonoma"], rows)
+    day, size, house = rng.random(rows), rng.random(rows), np.array([ord(w[0]) for w in who]) / 50
+    y = 38 + 3 * day - 2 * size + house + rng.normal(size=rows)
+    return dupre.Owners.from_arrays(np.column_stack([day, size, day * size]), y, who)
+
+
+def value(owners, split, *, seed=0, budget=None, **how):
+    utility = dupre.ModelUtility(Ridge(0.1), owners, validation=split, seed=seed)
+    budget = 2**owners.n - 1 if budget is None else budget
+    return dupre.value(owners, utility, budget=budget, seed=seed, progress=False, **how)
+
+
+@pytest.fixture(scope="module")
+def by_seed():
+    owners = polls()
+    return [value(owners, dupre.Folds(10), seed=seed) for seed in range(5)]
+
+
+def test_the_seed_does_not_decide_the_money(by_seed):
+    inside, opposite = [], 0
+    for one, other in combinations(by_seed, 2):
+        # Seeds share the rows, so the choice of these is left out.
+        variance = sum(np.diag(v.uncertainty.for_these_rows) for v in (one, other))
+        inside += list(np.abs(one.mean - other.mean) <= ndtri(0.975) * np.sqrt(variance))
+        P, Q = (v.probability_greater().to_numpy() for v in (one, other))
+        opposite += ((P >= 0.95) & (Q <= 0.05)).sum()
+    assert np.mean(inside) >= 0.9
+    assert opposite == 0
+    assert len({v.verdict.kind for v in by_seed}) == 1
+
+
+def test_folds_leave_less_to_the_seed_than_one_split(by_seed):
+    owners = by_seed[0].owners
+    single = [value(polls(), dupre.Holdout(0.25), seed=seed) for seed in range(5)]
+    spread = [np.std([v.mean for v in found], axis=0).mean() for found in (by_seed, single)]
+    assert spread[0] < spread[1] / 2
+    wide = [np.mean([v.uncertainty.widest for v in found]) for found in (by_seed, single)]
+    assert wide[0] < wide[1]
+    assert all(has(v.notes, Code.DEAL) for v in (*by_seed, *single))
+    assert len(owners) == 5
+
+
+def test_the_part_is_the_covariance_of_the_values_of_each_deal():
+    owners, split = polls(40), dupre.Folds(4)
+    utility = dupre.ModelUtility(Ridge(0.1), owners, validation=split)
+    found = dupre.value(owners, utility, budget=11, progress=False)
+    chosen = select(found.notes, [Code.DEAL])[0].facts["coalitions"]
+    assert chosen == 11  # the first design
+    valuer = dupre.Valuer(owners, empty=utility.score_of_no_data(), floor=0.0, bounds=(None, 1.0))
+    for members in valuer.suggest(11):
+        scores = [before_floor(utility(members, repeat=r)) for r in range(1 + FURTHER)]
+        valuer.record(members, scores[0])
+        valuer.record_deals(members, scores)
+    told = valuer.values()
+    np.testing.assert_allclose(told.uncertainty.deal, found.uncertainty.deal, rtol=1e-6)
+    np.testing.assert_allclose(told.mean, found.mean, rtol=1e-9)
+
+
+def test_from_all_coalitions_it_follows_by_hand():
+    owners, rng = make_owners(4), np.random.default_rng(0)
+    weights = exact(dupre.shapley, 4)
+    utilities = rng.random((3, 15))
+    valuer = dupre.Valuer(owners, empty=0.0)
+    for row, several in zip(weights.members, utilities.T, strict=True):
+        members = [name for name, there in zip(owners.names, row, strict=True) if there]
+        valuer.record(members, several[0])
+        valuer.record_deals(members, several.tolist())
+    values = utilities @ weights.W.T
+    covariance = np.cov(values.T)
+    # As if the mean variance had been seen by two more degrees, in what owners have apart.
+    apart = np.trace(covariance) / 4 * (np.eye(4) * 4 - 1) / 3
+    np.testing.assert_allclose(
+        valuer.values().uncertainty.deal, (2 * apart + 2 * covariance) / 4, atol=1e-12
+    )
+    averaged = dupre.Valuer(owners, empty=0.0)
+    for row, several in zip(weights.members, utilities.T, strict=True):
+        members = [name for name, there in zip(owners.names, row, strict=True) if there]
+        averaged.record(members, several.mean())
+        averaged.record_deals(members, several.tolist(), averaged=True)
+    mean = averaged.values()
+    np.testing.assert_allclose(3 * mean.uncertainty.deal, valuer.values().uncertainty.deal)
+    np.testing.assert_allclose(mean.mean, values.mean(axis=0))
+
+
+def test_repeats_average_over_deals_and_leave_a_third_of_it():
+    owners = polls()
+    once, thrice = (value(owners, dupre.Folds(5), repeats=r) for r in (None, 3))
+    # Both compare the same three deals, the second one of all coalitions.
+    parts = [np.trace(v.uncertainty.deal) for v in (once, thrice)]
+    assert 0.15 < parts[1] / parts[0] < 0.7
+    assert not has(thrice.notes, Code.ONE_SPLIT)
+    single = value(owners, dupre.Folds(5), repeats=1)
+    assert single.uncertainty.deal is None
+    assert has(single.notes, Code.ONE_SPLIT)
+    assert single.verdict.kind != "payable"
+
+
+def test_what_one_split_shows_beyond_other_validation_rows_is_part_of_the_intervals():
+    # Many validation rows, few to train on: which these are decides.
+    found = value(polls(200), dupre.Holdout(0.8))
+    parts = found.uncertainty
+    assert parts.std("deal").max() > 0.3 * parts.std("validation").max()
+    (told,) = select(found.notes, [Code.DEAL])
+    assert told.text.startswith("Another split would change values by up to ±")
+    assert describe(dupre.ModelUtility(Ridge(), polls(), validation=dupre.Holdout(0.2))).deals_rows
