@@ -53,20 +53,20 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_015,
+    "root": 1_040,
     "game": 1_306,
     "data": 1_162,
     "predictor": 1_882,
     "utility": 1_491,
     "training": 857,
     "store": 1_009,
-    "result": 1_460,
+    "result": 1_852,
     "baselines": 613,
     "valuation": 2_984,
     "report": 1_517,
     "tables": 1_702,
-    "runs": 1_233,
-    "cli": 835,
+    "runs": 1_844,
+    "cli": 1_029,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""

@@ -53,7 +53,7 @@ def test_values_that_are_not_payable_are_refused_with_a_code_of_its_own(data):
 
     before = (data / "paid/payments.csv").read_text()
     resumed = run("resume", "paid", "--budget", "+1", cwd=data).stderr
-    assert "The payments have changed: payments.csv and the page have the new ones." in resumed
+    assert "The table of payments has changed: payments.csv and the page have the new" in resumed
     (kept,) = re.findall(r"Payments before: (\S+)", resumed)
     assert (data / kept).read_text() == before != (data / "paid/payments.csv").read_text()
 

@@ -380,28 +380,32 @@ def _check_bookings(kept: _Kept) -> list[Check]:
     results, checks, before = _results_by_digest(kept), [], 0
     for entries in kept.ledger.bookings:
         name = f"booking {entries[0].booking}"
-        if (v := results.get(entries[0].result)) is None:
+        if (found_in := results.get(entries[0].result)) is None:
             checks.append(_not_done(name, "its result is not kept in this directory"))
         else:
+            v, place = found_in
             earlier = Ledger(kept.ledger.entries[:before])
             found = [
                 Difference(kept.directory.ledger.name, f"{what} in {name}", *both)
                 for what, *both in _compare_booking(entries, v, earlier)
             ]
-            checks.append(Check(name, f"payments of {entries[0].time[:10]}", tuple(found)))
+            checks.append(Check(name, f"its payments, to the cent, by {place}", tuple(found)))
         before += len(entries)
     return checks
 
 
-def _results_by_digest(kept: _Kept) -> dict[str, Valuation]:
-    """The valuations that were paid by, of this result and those before, by digest of the table."""
-    found = {digest_of(spreadsheet(kept.results)): kept.results[0]} if kept.results else {}
-    for file in (kept.directory.path / "history").glob(f"*/{kept.directory.result.name}"):
+def _results_by_digest(kept: _Kept) -> dict[str, tuple[Valuation, str]]:
+    """What was paid by, of this result and those before, and its file; by digest of the table."""
+    found, name = {}, kept.directory.result.name
+    if kept.results:
+        found[digest_of(spreadsheet(kept.results))] = kept.results[0], name
+    for file in (kept.directory.path / "history").glob(f"*/{name}"):
         try:
             valuations = json.loads(file.read_text(encoding="utf-8"), Valuation)
         except (InputError, OSError, UnicodeDecodeError):  # of another version, or damaged
             continue
-        found.setdefault(digest_of(spreadsheet(valuations)), valuations[0])
+        place = f"history/{file.parent.name}/{name}"
+        found.setdefault(digest_of(spreadsheet(valuations)), (valuations[0], place))
     return found
 
 
