@@ -33,7 +33,7 @@ MAY_IMPORT = {
         *("game", "data", "predictor", "utility", "training", "store", "result", "valuation"),
         *("report", "tables"),
     },
-    "cli": {"training", "store", "result", "valuation", "tables", "runs"},
+    "cli": {"training", "store", "result", "valuation", "report", "tables", "runs"},
 }
 """Which rooms a room may import besides itself and the root. Data flow downwards: no room imports
 one below itself."""

@@ -13,6 +13,7 @@ import pytest
 from dupre.notes import INFO, Code, note
 from dupre.report.document import Heading
 from dupre.report.page import page
+from dupre.report.pdf import print_page
 from dupre.report.statements import write_statements
 from dupre.result.remarks import DERIVED
 from reporting import HOSTILE, change, troubled, valuation
@@ -125,6 +126,14 @@ def test_a_statement_is_printed_on_one_sheet(browser, statement, paper):
     assert page.locator("li").count() >= 20
     assert b"/Count 1\n" in page.pdf(format=paper)
     page.close()
+
+
+def test_a_browser_as_it_is_installed_prints_pages_and_statements(statement, files):
+    for file, count in ((statement, 1), (files("usual"), 2)):
+        found = print_page(file, EXECUTABLE).read_bytes()
+        assert b"/Count %d\n" % count in found
+        assert re.search(rb"/MediaBox \[0 0 59[45]\S* 84[12]", found)  # A4
+    assert set(statement.parent.iterdir()) == {statement, statement.with_suffix(".pdf")}
 
 
 @pytest.mark.parametrize("width", [1280, 390])
