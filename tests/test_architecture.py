@@ -63,7 +63,7 @@ LINES = {
     "result": 1_460,
     "baselines": 613,
     "valuation": 2_984,
-    "report": 1_517,
+    "report": 1_780,
     "tables": 1_702,
     "runs": 1_233,
     "cli": 835,

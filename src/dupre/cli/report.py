@@ -1,4 +1,4 @@
-"""`dupre report`: the page of a run, and the statements of its owners."""
+"""`dupre report`: the page of a run or the statements of its owners, as PDF and Excel too."""
 
 from __future__ import annotations
 
