@@ -44,6 +44,7 @@ REPORTS = {
     "hostile": lambda: [valuation(names=HOSTILE)],
     "many": lambda: [valuation(100)],
     "troubled": lambda: [troubled()],
+    "two": lambda: [valuation(2)],
     "wide": lambda: [valuation(6, semivalue=f"semivalue {i}") for i in range(4)],
 }
 
@@ -216,6 +217,17 @@ def test_figures_are_seen_text_is_large_enough_and_nothing_scrolls_sideways(open
                                   ("svg text", "(e.getCTM().a || 1)", 8)):  # fmt: skip
         sizes = page.eval_on_selector_all(selector, f"all => all.map(e => {size} * {zoom})")
         assert min(sizes) >= least
+
+
+def test_the_first_screen_has_few_words(opened):
+    for name in ("two", "usual", "troubled", "hostile", "many"):
+        texts = opened(name).eval_on_selector_all(
+            "h1, main > p, header p, section > p, section > ul li, figcaption",
+            "all => all.filter(e => e.getBoundingClientRect().top < 900).map(e => e.innerText)",
+        )
+        assert any("Values are within" in text for text in texts) or name in ("hostile", "many")
+        words = [word for text in texts for word in text.split() if any(map(str.isalnum, word))]
+        assert 20 < len(words) <= 80, texts
 
 
 OPEN = "document.querySelectorAll('details').forEach(one => { one.open = true; })"

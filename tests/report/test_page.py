@@ -113,10 +113,10 @@ def test_pages_are_well_nested_and_every_part_says_what_it_is(markup):
 
 
 def words_of_the_answer(valuations, paid=None):
-    """What is to be read before the first section that folds, besides table and figure."""
+    """What is to be read before the first section that folds, apart from table and figure."""
     markup = without_figures(valuations, paid=paid)
     answer = markup.split("<header>")[1].split("</section>")[0]
-    answer = re.sub(r"<thead>.*?</tbody>", "", answer, flags=re.S)
+    answer = re.sub(r"<table.*?</table>|<figure>.*?</figure>", "", answer, flags=re.S)
     return unescape(re.sub(r"<[^>]*>", " ", answer)).split()
 
 
@@ -130,14 +130,14 @@ def test_the_answer_has_few_words_and_what_was_found_gravest_is_in_them(kind):
         v = change(first, notes=tuple(notes), **changes)
         for paid in (None, v.payments(10_000, anyway=True), NotPayableError("not payable: no")):
             words = words_of_the_answer([v, *others], paid)
-            assert len(words) <= 80, " ".join(words)
+            assert sum(any(map(str.isalnum, word)) for word in words) <= 80, " ".join(words)
             text = " ".join(words)
             assert text.startswith("What each owner's data are worth")
             assert v.verdict.kind.capitalize() in text
             for gravest in v.verdict.reasons[:1]:
                 assert " ".join(gravest.short.split()) in text
             assert ("Paid although not payable" in text) == getattr(paid, "anyway", False)
-            assert ("No payments. All owners" in text) == isinstance(paid, InputError)
+            assert ("No payments." in text) == isinstance(paid, InputError)
 
 
 def test_the_first_table_has_payments_beside_the_names_and_no_standard_deviations():

@@ -391,4 +391,4 @@ def test_where_all_are_below_zero_nobody_is_worth_most():
     assert plain(answer(v)).startswith("The data of owner 2, owner 1 and owner 0 make models worse")
     shown = page([v])
     assert "worth most" not in shown
-    assert "All 3 owners are surely below zero." in shown
+    assert "Surely below zero: all owners." in shown

@@ -56,7 +56,7 @@ from dupre.wording import join_list, number, percent, shorten
 TITLE = "What each owner's data are worth"
 
 MOST_WORDS = 80
-"""Words of the answer, besides those in its table and its figure."""
+"""Words of the answer, apart from those in its table and below it in the figure."""
 
 MOST_LISTED = 20
 """Pairs, relations and the like listed at most; owners up to which a matrix is also a table."""
@@ -225,10 +225,9 @@ def _answer(v: Valuation, paid: Payments | InputError | None, used: int) -> Show
     if isinstance(paid, Payments) and paid.anyway:
         verdict.append(PAID_ANYWAY)
     unpaid = "No payments." if isinstance(paid, InputError) else ""
-    table, caption = _values_table(v, paid), _values_caption(v)
-    always = [*verdict, *lead, *shorts, unpaid, table.caption, *sure, caption]
-    # Less the line that counts what is below.
-    left = MOST_WORDS - used - _count_words(*always) - 3
+    left = MOST_WORDS - used - _count_words(*verdict, *lead, *shorts, unpaid, *sure)
+    if len(notes) > 1:
+        left -= 3  # the line that counts those below
     # By weight, not by place: what to do next, then who, then the notes after the gravest. What is
     # left out here is in the sections.
     for where, text in [
@@ -239,6 +238,8 @@ def _answer(v: Valuation, paid: Payments | InputError | None, used: int) -> Show
         if _count_words(text) <= left:
             where.append(text)
             left -= _count_words(text)
+        elif where is shorts:
+            break  # no note before a graver one
     more = len(notes) - len(shorts)
     return {
         "kind": v.verdict.kind.replace(" ", "-"),
@@ -247,9 +248,9 @@ def _answer(v: Valuation, paid: Payments | InputError | None, used: int) -> Show
         "beware": shorts,
         "more": f"{more} more below" if more else "",
         "unpaid": unpaid,
-        "table": table,
+        "table": _values_table(v, paid),
         "sure": sure,
-        "figure": _figure(v, "values", caption),
+        "figure": _figure(v, "values", _values_caption(v)),
     }
 
 
@@ -266,7 +267,8 @@ def _values_caption(v: Valuation) -> str:
 
 
 def _count_words(*texts: str) -> int:
-    return sum(len(text.split()) for text in texts)
+    # A sign between blanks, such as ± or %, is no word.
+    return sum(any(map(str.isalnum, word)) for text in texts for word in text.split())
 
 
 def _notes(valuations: Sequence[Valuation], paid: Payments | InputError | None) -> list[str]:

@@ -203,9 +203,8 @@ def harmed_by(v: Valuation) -> str:
     if not below:
         return ""
     who = spell_name(v.owners[below[0]]) if len(below) == 1 else f"{len(below):,} owners"
-    who = f"All {who}" if _all_below_zero(v) else who
-    are = "is" if len(below) == 1 else "are"
-    return f"{who} {are} {surely(v)} below zero."
+    who = "all owners" if _all_below_zero(v) else who
+    return f"{surely(v).capitalize()} below zero: {who}."
 
 
 def _all_below_zero(v: Valuation) -> bool:
