@@ -18,6 +18,7 @@ from dupre.errors import Remedy
 from dupre.notes import Code, note
 from dupre.report.document import escape_text, spell_name
 from dupre.report.page import notebook_table, page, write
+from dupre.report.summary import grave_notes
 from reporting import HOSTILE, VARIANTS, bare, change, trainings, valuation
 
 FIGURES = True
@@ -123,7 +124,7 @@ def words_of_the_answer(valuations, paid=None):
 @pytest.mark.parametrize("kind", VARIANTS)
 def test_the_answer_has_few_words_and_what_was_found_gravest_is_in_them(kind):
     first, *others = VARIANTS[kind]()
-    many = [note(code, "It is not so.") for code in (Code.SEEN_ROWS, Code.LEAK, Code.FAR_NUMBERS)]
+    many = [note(code, f"It is {code}.") for code in (Code.SEEN_ROWS, Code.LEAK, Code.FAR_NUMBERS)]
     long = note(Code.LEAK, "", column=" ".join(["a", "column", "of", "many", "words"] * 3))
     rows = 1e-6 * np.eye(len(first.owners))
     for notes, changes in (((), {}), (many, {}), ((long,), {"validation": rows})):
@@ -134,8 +135,9 @@ def test_the_answer_has_few_words_and_what_was_found_gravest_is_in_them(kind):
             text = " ".join(words)
             assert text.startswith("What each owner's data are worth")
             assert v.verdict.kind.capitalize() in text
-            for gravest in v.verdict.reasons[:1]:
-                assert " ".join(gravest.short.split()) in text
+            told = [" ".join(one.short.split()) in text for one in grave_notes(v)]
+            assert told == sorted(told, reverse=True)  # none before a graver one
+            assert all(told[:1])
             assert ("Paid although not payable" in text) == getattr(paid, "anyway", False)
             assert ("No payments." in text) == isinstance(paid, InputError)
 
