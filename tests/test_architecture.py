@@ -33,7 +33,7 @@ MAY_IMPORT = {
         *("game", "data", "predictor", "utility", "training", "store", "result", "valuation"),
         *("report", "tables"),
     },
-    "cli": {"training", "store", "result", "valuation", "tables", "runs"},
+    "cli": {"training", "store", "result", "valuation", "report", "tables", "runs"},
 }
 """Which rooms a room may import besides itself and the root. Data flow downwards: no room imports
 one below itself."""
@@ -63,7 +63,7 @@ LINES = {
     "result": 1_460,
     "baselines": 613,
     "valuation": 2_984,
-    "report": 1_517,
+    "report": 1_780,
     "tables": 1_702,
     "runs": 1_233,
     "cli": 835,

@@ -30,6 +30,9 @@ MOST_PLACES = 8
 MOST_NAMED = 8
 """Things named one by one; the others are counted."""
 
+FORMULA = ("=", "+", "-", "@")
+"""How a text begins that spreadsheets take for a formula."""
+
 ROWS_OF = "rows of "
 """What the digest of an owner's rows is called among the fingerprints, before the name."""
 
