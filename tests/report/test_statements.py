@@ -284,6 +284,8 @@ def test_an_owner_can_check_its_rows():
     dealt = {"rows": np.full(3, 30), "validation_rows": 100, "validating": parts}
     v = valuation(3, **dealt, folds=10, provenance=marks)
     digest = "digest {}; another one if any row changes"
+    held = {"rows held out": {"owner 0": ", ".join(map(str, range(3, 23)))}}
+    first = ", ".join(map(str, range(3, 15)))
     checks = {v.owners[one.owner]: one.checks for one in statements(v, [])}
     assert checks["owner 1"] == [
         ("Rows of yours that validated", "all 30, each once"),
@@ -292,6 +294,7 @@ def test_an_owner_can_check_its_rows():
     for changes, words in (
         ({}, "20 different ones, each once"),
         ({"folds": 1}, "20 of 30"),
+        ({"folds": 1, "provenance": marks | held}, f"20 of 30: numbers {first} and 8 more"),
         ({"validating": {}}, "none: the 100 validation rows come from elsewhere"),
     ):
         found = {one.owner: one.checks for one in statements(change(v, **changes), [])}

@@ -38,7 +38,7 @@ from dupre.report.summary import (
 from dupre.result.as_text import decimals
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
-from dupre.wording import ROWS_OF, count_things, number
+from dupre.wording import ROWS_HELD_OUT, ROWS_OF, count_things, join_list, number
 
 FEW_ROWS = 30
 """Rows below which a statement says that they are few."""
@@ -47,6 +47,9 @@ HARDLY = 0.01
 """Part of the gain of all data, or of the greatest value, up to which an effect is hardly one."""
 
 TITLE = "What your data are worth"
+
+MOST_NUMBERS = 12
+"""Numbers of validating rows on a statement; the page has more."""
 
 LONGEST_STEM = 60
 """Characters of an owner's name in the name of a file."""
@@ -250,7 +253,9 @@ class _StatementWriter:
             return (
                 f"all {own:,}, each once" if own == rows else f"{own:,} different ones, each once"
             )
-        return f"{own:,} of {rows:,}"
+        numbers = facts.provenance.get(ROWS_HELD_OUT, {}).get(self.v.owners[i], "")
+        first = join_list(numbers.split(", "), most=MOST_NUMBERS)
+        return f"{own:,} of {rows:,}" + (f": numbers {first}" if own and numbers else "")
 
     def _sizes(self, i: int) -> list[tuple[str, str]]:
         if self.sizes is None:
