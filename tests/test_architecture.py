@@ -33,7 +33,7 @@ MAY_IMPORT = {
         *("game", "data", "predictor", "utility", "training", "store", "result", "valuation"),
         *("report", "tables"),
     },
-    "cli": {"training", "store", "result", "valuation", "tables", "runs"},
+    "cli": {"training", "store", "result", "valuation", "report", "tables", "runs"},
 }
 """Which rooms a room may import besides itself and the root. Data flow downwards: no room imports
 one below itself."""
@@ -53,7 +53,7 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_040,
+    "root": 1_042,
     "game": 1_306,
     "data": 1_162,
     "predictor": 1_882,
@@ -63,10 +63,10 @@ LINES = {
     "result": 1_852,
     "baselines": 613,
     "valuation": 2_984,
-    "report": 1_517,
+    "report": 1_780,
     "tables": 1_702,
-    "runs": 1_844,
-    "cli": 1_029,
+    "runs": 1_858,
+    "cli": 1_039,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""

@@ -19,12 +19,15 @@ from typing import Any, TextIO
 from dupre.errors import InputError
 
 
-def replace_text(file: Path, text: str) -> None:
-    """Replace a file as a whole, never a part of it; InputError if it cannot be written."""
+def replace_text(file: Path, text: str | bytes) -> None:
+    """Replace a file as a whole, never a part of it; InputError if it cannot be written.
+
+    Bytes are written as they are.
+    """
     replace_texts({file: text})
 
 
-def replace_texts(texts: Mapping[Path, str]) -> None:
+def replace_texts(texts: Mapping[Path, str | bytes]) -> None:
     """Replace several files; InputError if one cannot be written, and all old ones stay.
 
     All new files are written beside the old ones before the first takes its place. If a later one
@@ -36,8 +39,8 @@ def replace_texts(texts: Mapping[Path, str]) -> None:
     old = {file: file.with_name(f".{file.name}-{ending}-old") for file in texts}
     try:
         for file, text in texts.items():
-            with _explain_failure(file), open(new[file], "x", encoding="utf-8", newline="") as out:
-                out.write(text)
+            with _explain_failure(file), open(new[file], "xb") as out:
+                out.write(text.encode() if isinstance(text, str) else text)
                 out.flush()
                 os.fsync(out.fileno())
         with ExitStack() as undo:

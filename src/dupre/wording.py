@@ -30,6 +30,12 @@ MOST_PLACES = 8
 MOST_NAMED = 8
 """Things named one by one; the others are counted."""
 
+FORMULA = ("=", "+", "-", "@")
+"""How a text begins that spreadsheets take for a formula."""
+
+ROWS_HELD_OUT = "rows held out"
+"""The section of a provenance that numbers the rows of each owner that validate."""
+
 ROWS_OF = "rows of "
 """What the digest of an owner's rows is called among the fingerprints, before the name."""
 

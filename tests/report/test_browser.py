@@ -4,15 +4,19 @@ import os
 import re
 import shutil
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from dupre.notes import INFO, Code, note
 from dupre.report.document import Heading
 from dupre.report.page import page
+from dupre.report.pdf import print_page
 from dupre.report.statements import write_statements
-from reporting import HOSTILE, valuation
+from dupre.result.remarks import DERIVED
+from reporting import HOSTILE, change, troubled, valuation
 
 FIGURES = True
 pytestmark = pytest.mark.slow  # a browser is started
@@ -35,12 +39,13 @@ def browser():
         browser.close()
 
 
-SAMPLED = {"mean": np.array([0.3, 0.2, 0.1, 0.05]), "covariance": np.eye(4) / 1e9}
 REPORTS = {
     "usual": lambda: [valuation(6), replace(valuation(6), semivalue="Banzhaf")],
     "hostile": lambda: [valuation(names=HOSTILE)],
     "many": lambda: [valuation(100)],
-    "sampled": lambda: [valuation(4, sampling=np.eye(4) / 1e9, **SAMPLED)],
+    "troubled": lambda: [troubled()],
+    "two": lambda: [valuation(2)],
+    "wide": lambda: [valuation(6, semivalue=f"semivalue {i}") for i in range(4)],
 }
 
 
@@ -53,7 +58,7 @@ def files(tmp_path_factory):
         path = folder / f"{name}.html"
         if not path.exists():
             valuations = REPORTS[name]()
-            paid = None if name == "sampled" else valuations[0].payments(10_000, currency="EUR")
+            paid = valuations[0].payments(10_000, currency="EUR", anyway=True)
             path.write_text(page(valuations, paid=paid), encoding="utf-8")
         return path
 
@@ -83,15 +88,75 @@ def opened(browser, files):
     assert len([url for url in requests if url.startswith("file:")]) == len(contexts)
 
 
-def test_a_statement_is_printed_on_one_page(browser, tmp_path):
-    names = [f"hospital {i}" for i in range(12)]
-    sizes = [[name, s, 0.01, -0.02, 0.03] for name in names for s in range(12)]
+COUNTED = (
+    *("seen", "rows", "outside", "utilities", "count", "folds", "score", "coalitions", "without"),
+    *("evaluations", "resamples", "needed"),
+)
+KNOWN = dict.fromkeys(COUNTED, 1_000) | {"part": 0.99, "column": "a column with a long name " * 2}
+"""Facts of the notes of every code."""
+
+
+@pytest.fixture(scope="module")
+def statement(tmp_path_factory):
+    """As long a statement as there is: 12 sizes, payments, and more caveats than ever at once."""
+    names = ["hospital of " + "many words " * 10, *(f"hospital {i}" for i in range(17))]
+    sizes = [[name, s, -0.01, -0.02, 0.03] for name in names for s in range(0, 18, 3) for _ in "ab"]
     table = pd.DataFrame(sizes, columns=["owner", "others", "value", "low", "high"])
-    found = valuation(names=names, contributions=table, validation=np.eye(12) / 1e9)
-    path, *_ = write_statements(found, tmp_path, heading=Heading())
+    grave = [code for code in Code if code.severity != INFO and code not in DERIVED][:20]
+    marks = {"fingerprints": {f"rows of {name}": "0123456789abcdef" * 2 for name in names}}
+    settings = {"settings": {"metric": "accuracy"}, "utility": {"meaning": "a score " * 20}}
+    told = {"validation_rows": 900, "validating": {names[0]: 0.01}, "provenance": settings | marks}
+    many = {
+        "contributions": table,
+        "validation": np.eye(18) / 1e9,
+        "notes": tuple(note(code, "", **KNOWN) for code in grave),
+    }
+    found = change(valuation(names=names, rows=np.full(18, 12), **told, **many))
+    paid = found.payments(1e9, currency="CHF", anyway=True)
+    paid = replace(paid, paid=pd.Series(1e7, paid.frame.index))
+    heading = Heading("What your data are worth to the consortium", "Ask the data office " * 5)
+    to = tmp_path_factory.mktemp("statements")
+    path, *_ = write_statements(found, to, only=names[:1], heading=heading, paid=paid)
+    return path
+
+
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
+def test_a_statement_is_printed_on_one_sheet(browser, statement, paper):
     page = browser.new_page()
-    page.goto(path.as_uri())
-    assert b"/Count 1\n" in page.pdf(format="A4")
+    page.goto(statement.as_uri())
+    assert page.locator("li").count() >= 20
+    assert b"/Count 1\n" in page.pdf(format=paper)
+    page.close()
+
+
+def test_a_browser_as_it_is_installed_prints_pages_and_statements(statement, files):
+    for file, count in ((statement, 1), (files("usual"), 2)):
+        found = print_page(file, EXECUTABLE).read_bytes()
+        assert b"/Count %d\n" % count in found
+        assert re.search(rb"/MediaBox \[0 0 59[45]\S* 84[12]", found)  # A4
+    assert set(statement.parent.iterdir()) == {statement, statement.with_suffix(".pdf")}
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_statement_is_read_without_scrolling_sideways_and_nothing_covers_another(
+    browser, statement, width
+):
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(statement.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    boxes = page.eval_on_selector_all(
+        "dt, dd, p, li, h1, h2, h3",
+        """all => all.map(e => {
+          const range = document.createRange();
+          range.selectNodeContents(e);
+          const {left, right, top, bottom} = range.getBoundingClientRect();
+          return [left, right, top, bottom];
+        })""",
+    )
+    assert all(left >= 0 and right <= width for left, right, _, _ in boxes)
+    for (a, b, c, d), (e, f, g, h) in combinations(boxes, 2):
+        assert min(b, f) - max(a, e) <= 1 or min(d, h) - max(c, g) <= 1
+    assert "Payment, 95 % interval" in page.locator(".facts").inner_text().replace("\u00a0", " ")
     page.close()
 
 
@@ -119,23 +184,25 @@ def test_tables_are_sorted_by_click_and_from_the_keyboard(opened):
             assert shown == sorted(shown, reverse=order == "descending")
         assert page.locator(TABLE).locator("th[aria-sort]").count() == 1
     assert page.locator(TABLE).locator("tbody tr").count() == 6
-    head = head.nth(2)
+    head = head.nth(3)
     head.locator("button").focus()
     page.keyboard.press("Enter")
     assert head.get_attribute("aria-sort") == "descending"
     page.keyboard.press("Space")
     assert head.get_attribute("aria-sort") == "ascending"
-    shown = numbers(column(page, 2))
+    shown = numbers(column(page, 3))
     assert shown == sorted(shown)
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    assert page.locator(TABLE).locator("thead th").nth(3).get_attribute("aria-sort")
+    assert page.locator(TABLE).locator("thead th").nth(4).get_attribute("aria-sort")
 
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("name", ["usual", "hostile", "many"])
 def test_figures_are_seen_text_is_large_enough_and_nothing_scrolls_sideways(opened, name, width):
     page = opened(name, width)
+    assert page.locator(TABLE).locator("tbody tr").first.bounding_box()["y"] < 800  # first screen
+    page.evaluate(OPEN)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     boxes = page.eval_on_selector_all(
         "figure svg",
@@ -146,10 +213,24 @@ def test_figures_are_seen_text_is_large_enough_and_nothing_scrolls_sideways(open
         assert 0 <= left < right <= width
         assert height > 100
     size = "parseFloat(getComputedStyle(e).fontSize)"
-    for selector, zoom, least in (("p, td, th, li, dd, figcaption, a", "1", 16),
+    for selector, zoom, least in (("p, td, th, li, dd, figcaption, summary", "1", 16),
                                   ("svg text", "(e.getCTM().a || 1)", 8)):  # fmt: skip
         sizes = page.eval_on_selector_all(selector, f"all => all.map(e => {size} * {zoom})")
         assert min(sizes) >= least
+
+
+def test_the_first_screen_has_few_words(opened):
+    for name in ("two", "usual", "troubled", "hostile", "many"):
+        texts = opened(name).eval_on_selector_all(
+            "h1, main > p, header p, section > p, section > ul li, figcaption",
+            "all => all.filter(e => e.getBoundingClientRect().top < 900).map(e => e.innerText)",
+        )
+        assert any("Values are within" in text for text in texts) or name in ("hostile", "many")
+        words = [word for text in texts for word in text.split() if any(map(str.isalnum, word))]
+        assert 20 < len(words) <= 80, texts
+
+
+OPEN = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
 
 
 def luminance(colour):
@@ -168,7 +249,8 @@ COLOURS = """() => {
     getComputedStyle(document.querySelector(selector))[property];
   return {
     paper: of("body", "backgroundColor"), ink: of("body", "color"),
-    label: of("svg text", "fill"), caption: of("figcaption", "color"), link: of("th a", "color"),
+    label: of("svg text", "fill"), caption: of("figcaption", "color"), link: of("summary", "color"),
+    verdict: of(".verdict", "color"), box: of(".beware", "backgroundColor"),
     points: getComputedStyle(document.querySelector('svg [style*="--data"]')).stroke,
   };
 }"""
@@ -178,8 +260,9 @@ COLOURS = """() => {
 def test_text_and_figures_stand_out_by_day_and_by_night(opened, scheme):
     colours = opened("usual", color_scheme=scheme).evaluate(COLOURS)
     assert (luminance(colours["paper"]) > 0.5) == (scheme == "light")
-    for part in ("ink", "label", "caption", "link"):
+    for part in ("ink", "label", "caption", "link", "verdict"):
         assert contrast(colours[part], colours["paper"]) >= 4.5, part
+    assert contrast(colours["ink"], colours["box"]) >= 4.5
     assert contrast(colours["points"], colours["paper"]) >= 3
 
 
@@ -193,7 +276,7 @@ def test_hostile_names_stay_text(opened):
     page = opened("hostile")
     assert page.evaluate("window.hacked") is None
     assert page.locator("img, b, script:not(:last-child)").count() == 0
-    shown = page.locator("article h3").all_inner_texts()
+    shown = page.locator(TABLE).locator("tbody th").all_inner_texts()
     assert set(shown) >= {HOSTILE[0], HOSTILE[1], HOSTILE[2], HOSTILE[4], "x" * 200}
     labels = page.locator("figure svg >> nth=0").locator("text").all_text_contents()
     assert "$x^2$ and $" in labels
@@ -209,28 +292,26 @@ def test_injected_scripts_would_not_run(opened, files, browser, tmp_path):
     page.close()
 
 
-def test_on_paper_each_statement_has_a_page_and_a_table_its_head(opened):
+def test_on_paper_there_is_the_answer_with_notes_and_payments_and_a_table_has_its_head(opened):
     page = opened("usual", color_scheme="dark")
-    assert page.locator("nav").is_visible()
-    assert not page.locator(".context").first.is_visible()
+    shown = {"#notes li": True, "#payments table": True, "#uncertainty table": False}
+    for selector in shown:
+        assert not page.locator(selector).first.is_visible()  # folded
     page.emulate_media(media="print")
-    assert not page.locator("nav").is_visible()
-    assert page.locator(".context").first.is_visible()
+    for selector, printed in shown.items():
+        assert page.locator(selector).first.is_visible() == printed
     assert luminance(page.evaluate(COLOURS)["paper"]) == pytest.approx(1)
-    articles = page.locator("article")
-    assert articles.count() == 6
-    breaks = articles.evaluate_all("all => all.map(a => getComputedStyle(a).breakBefore)")
-    assert breaks == ["page"] * 6
     page = opened("usual")
     page.evaluate(LINK_TABLES)
     for height in range(140, 220, 8):  # of the paper; some page ends after the head of each table
         paper = page.pdf(width="210mm", height=f"{height}mm")
         places = dict(re.findall(rb"/((?:head|row)\d) \[(\d+) 0 R /XYZ", paper))  # links to pages
-        assert len(places) == 6
-        assert all(places[b"head%d" % i] == places[b"row%d" % i] for i in range(3))
+        assert len(places) == 4
+        assert all(places[b"head%d" % i] == places[b"row%d" % i] for i in range(2))
 
 
-LINK_TABLES = """() => document.querySelectorAll("section > .wide table").forEach((table, i) => {
+LINK_TABLES = """() => document.querySelectorAll("#answer, #payments").forEach((section, i) => {
+  const table = section.querySelector("table");
   for (const [name, place] of [["head", table.tHead], ["row", table.tBodies[0]]]) {
     place.rows[0].cells[0].id = `${name}${i}`;
     document.body.insertAdjacentHTML("beforeend", `<a href="#${name}${i}">${name}</a>`);
@@ -239,18 +320,17 @@ LINK_TABLES = """() => document.querySelectorAll("section > .wide table").forEac
 
 
 def test_a_wide_window_cuts_no_table(opened):
-    page = opened("sampled", width=1280)
+    page = opened("wide", width=1440)
+    page.evaluate(OPEN)
     widths = "all => all.map(e => [e.clientWidth, e.scrollWidth])"
-    ((shown, needed),) = page.locator("section > .wide").evaluate_all(widths)
+    ((shown, needed),) = page.locator("#comparison .wide").evaluate_all(widths)
     assert shown == needed > page.locator("main").evaluate("e => e.clientWidth")
-    assert page.evaluate("document.documentElement.scrollWidth") == 1280
+    assert page.evaluate("document.documentElement.scrollWidth") == 1440
 
 
-def test_links_lead_to_statements(opened):
-    page = opened("usual")
-    page.locator(TABLE).locator("tbody a").nth(2).click()
-    target = page.evaluate("location.hash")
-    assert page.locator(f"{target} h3").is_visible()
-    top = page.eval_on_selector(target, "e => e.getBoundingClientRect().top")
-    nav = page.eval_on_selector("nav", "e => e.getBoundingClientRect().bottom")
-    assert nav - 1 <= top < 900
+def test_the_line_that_counts_notes_opens_them(opened):
+    page = opened("troubled")
+    assert not page.locator("#notes li").first.is_visible()
+    page.get_by_text("more below").click()
+    assert page.locator("#notes li").first.is_visible()
+    assert page.eval_on_selector("#notes", "e => e.getBoundingClientRect().top") < 900

@@ -4,6 +4,7 @@ import os
 import re
 from dataclasses import replace
 from functools import cache
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,10 +13,13 @@ import numpy as np
 import pytest
 
 from commands import NO_FIGURES
-from dupre import InputError
+from dupre import InputError, NotPayableError
+from dupre.errors import Remedy
+from dupre.notes import Code, note
 from dupre.report.document import escape_text, spell_name
 from dupre.report.page import notebook_table, page, write
-from reporting import HOSTILE, VARIANTS, bare, trainings, valuation
+from dupre.report.summary import grave_notes
+from reporting import HOSTILE, VARIANTS, bare, change, trainings, valuation
 
 FIGURES = True
 VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -70,10 +74,10 @@ def words_of(kind):
     return Page(without_figures(VARIANTS[kind]())).text
 
 
-def without_figures(valuations):
+def without_figures(valuations, **more):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(*NO_FIGURES)
-        return page(valuations)
+        return page(valuations, **more)
 
 
 FEW = ("usual", "exact", "least core", "bare", "hostile")  # the others have the same figures
@@ -94,19 +98,68 @@ def test_pages_are_well_nested_and_every_part_says_what_it_is(markup):
     assert {link[1:] for link in within} <= set(parsed.ids)
     assert all(link.startswith(("#", "data:image/png;base64,")) for link in parsed.links)
 
-    assert [len(parsed.all(tag)) for tag in ("h1", "main", "nav", "header")] == [1, 1, 1, 1]
+    assert [len(parsed.all(tag)) for tag in ("h1", "main", "header")] == [1, 1, 1]
     assert parsed.all("html") == [{"lang": "en"}]
-    sections = parsed.all("section")
-    links = re.findall('<li><a href="#(.*?)">', markup)
-    assert [section["id"] for section in sections] == links
-    assert all(section["aria-labelledby"] in parsed.ids for section in sections)
-    assert len(parsed.all("h2")) == len(sections)
+    answer, *folded = parsed.all("section")
+    assert (answer["id"], answer["aria-label"]) == ("answer", "The answer")
+    assert all(section["aria-labelledby"] in parsed.ids for section in folded)
+    assert len(parsed.all("h2")) == len(folded)
+    assert set(parsed.all("details")[0]) <= {"class"}  # closed
 
     figures = parsed.all("svg")
     assert len(figures) == len(parsed.all("figure")) == len(parsed.all("figcaption"))
     assert all(svg["role"] == "img" and len(svg["aria-label"]) > 20 for svg in figures)
     assert len(parsed.all("caption")) == len(parsed.all("table"))
     assert all(head["scope"] in ("row", "col") for head in parsed.all("th"))
+
+
+def words_of_the_answer(valuations, paid=None):
+    """What is to be read before the first section that folds, apart from table and figure."""
+    markup = without_figures(valuations, paid=paid)
+    answer = markup.split("<header>")[1].split("</section>")[0]
+    answer = re.sub(r"<table.*?</table>|<figure>.*?</figure>", "", answer, flags=re.S)
+    return unescape(re.sub(r"<[^>]*>", " ", answer)).split()
+
+
+@pytest.mark.parametrize("kind", VARIANTS)
+def test_the_answer_has_few_words_and_what_was_found_gravest_is_in_them(kind):
+    first, *others = VARIANTS[kind]()
+    many = [note(code, f"It is {code}.") for code in (Code.SEEN_ROWS, Code.LEAK, Code.FAR_NUMBERS)]
+    long = note(Code.LEAK, "", column=" ".join(["a", "column", "of", "many", "words"] * 3))
+    rows = 1e-6 * np.eye(len(first.owners))
+    for notes, changes in (((), {}), (many, {}), ((long,), {"validation": rows})):
+        v = change(first, notes=tuple(notes), **changes)
+        for paid in (None, v.payments(10_000, anyway=True), NotPayableError("not payable: no")):
+            words = words_of_the_answer([v, *others], paid)
+            assert sum(any(map(str.isalnum, word)) for word in words) <= 80, " ".join(words)
+            text = " ".join(words)
+            assert text.startswith("What each owner's data are worth")
+            assert v.verdict.kind.capitalize() in text
+            told = [" ".join(one.short.split()) in text for one in grave_notes(v)]
+            assert told == sorted(told, reverse=True)  # none before a graver one
+            assert all(told[:1])
+            assert ("Paid although not payable" in text) == getattr(paid, "anyway", False)
+            assert ("No payments." in text) == isinstance(paid, InputError)
+
+
+def test_the_first_table_has_payments_beside_the_names_and_no_standard_deviations():
+    v = valuation(4)
+    head = re.findall("<th scope=.col.>(.*?)</th>", page([v], paid=v.payments(1, currency="EUR")))
+    first = ["Owner", "Payment (EUR)", "Rows", "Value", "95 % interval", "Share", "Rank (95 %)"]
+    assert [cell.replace("\u00a0", " ") for cell in head[:7]] == first
+    assert head[7:10] == ["Owner", "Payment (EUR)", "95\u00a0% interval"]
+
+
+def test_it_says_why_nobody_is_paid_in_words_of_the_page():
+    refused = NotPayableError("not payable: no gain; to pay all the same, ", Remedy.ANYWAY)
+    changed = InputError("/home/me/run/ledger.jsonl was changed: entry 1 is missing")
+    for why, words in (
+        (refused, "No payments: the values are not payable."),
+        (changed, "No payments: ledger.jsonl was changed: entry 1 is missing."),
+    ):
+        text = Page(without_figures([valuation(3)], paid=why)).text
+        assert words in text
+        assert "anyway" not in text
 
 
 def test_nothing_is_missing_or_asked_of_the_network_and_only_our_script_may_run(markup):
@@ -135,18 +188,15 @@ def test_hostile_names_and_texts_stay_text_isolated_from_its_direction():
     v = valuation(4, semivalue=bad, **told)
     parsed = Page(without_figures([v, replace(v, semivalue="Banzhaf")]))
     assert len(parsed.all("script")) == 1
-    assert parsed.text.count("<script>1</script>") > 8
+    assert parsed.text.count("<script>1</script>") > 6
     assert escape_text(f"of {spell_name('שלום')} & co") == "of <bdi>שלום</bdi> &amp; co"
     assert escape_text("loose \u2068 mark") == "loose \\u2068 mark"
 
 
 def test_owners_provenance_and_trainings_are_shown_in_order_and_alike_each_time():
-    v, parsed = valuation(), Page(page_of("usual"))
-    order = [f"owner-{i}" for i in np.argsort(-v.mean)]
-    assert [article["id"] for article in parsed.all("article")] == order
-    links = [link["href"] for link in parsed.all("a") if "owner-" in link["href"]]
-    assert links == [f"#{name}" for name in order]
-    first = page_of("usual").split("</table>")[0]
+    v, first = valuation(), page_of("usual").split("</table>")[0]
+    order = [v.owners[i] for i in np.argsort(-v.mean)]
+    assert re.findall('<th scope="row"><bdi>(.*?)</bdi>', first) == order
     cells = re.findall(r'data-value="([^"]*)">([^<]*)</td>', first)
     values = [float(sort) for sort, word in cells if re.fullmatch(r"−?0\.\d{4}", word)]
     assert np.allclose(values, np.sort(v.mean)[::-1])
@@ -162,7 +212,7 @@ def test_owners_provenance_and_trainings_are_shown_in_order_and_alike_each_time(
 
 
 SAID = {
-    "sampled": ["Std, predictions"],
+    "sampled": ["Choice of coalitions", "Standard deviations by their source"],
     "exact": [
         "Nothing was predicted, so nothing depends on it.",
         "The values are exact for these u",
@@ -174,11 +224,12 @@ SAID = {
         "None: no training failed or raised a warning.",
     ],
     "copied": [
-        "owner 0 and owner 1 hold the same rows: the 15 coalitions that count are 11 different",
+        "owner 0 and owner 1 hold the same rows: a copy is worth as much as the original.",
+        "the 15 that count are 11 different ones",
         "all that count in the values; nothing was predicted",
-        "Std, noise of trainings",
+        "Noise of trainings",
     ],
-    "least core": ["Subsidy e = 0.125", "get the greatest payment", "is to be paid"],
+    "least core": ["Subsidy e = 0.125", "get the greatest payment"],
     "troubled": [
         "owner 0: ValueError: <b>one class</b>",
         "owner 1 and owner 2: no",
@@ -192,13 +243,17 @@ SAID = {
 }
 
 
+ALWAYS = ("Standard deviations by their source",)
+
+
 @pytest.mark.parametrize("kind", SAID)
 def test_what_is_particular_to_a_valuation_is_said_and_of_no_other(kind):
     words, usual = words_of(kind), words_of("usual")
     for said in SAID[kind]:
         assert said in words
-        assert said not in usual or kind == "bare"
-    assert (words.count("Beware") >= 2) == (kind == "troubled")
+        assert said not in usual or kind == "bare" or said in ALWAYS
+    assert ("Not payable" in words) == (kind == "troubled")
+    assert words.count("The predictor is no better than a constant") == 2 * (kind == "troubled")
 
 
 def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):

@@ -1,18 +1,21 @@
 import re
 from dataclasses import replace
+from string import Formatter
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from dupre import InputError, ModelUtility, Owners
-from dupre.notes import Code, note
+from dupre.notes import GUESSED, INFO, SHORT, Code, note
 from dupre.report.document import Heading, read_logo
 from dupre.report.page import page
 from dupre.report.relations import Relation
 from dupre.report.statements import file_names, statements, write_statements
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
-from dupre.result.records import TrainingNoise
+from dupre.result.records import Duplicates, TrainingNoise
+from dupre.result.verdict import RESERVED
 from dupre.utility.describe import describe
 from dupre.valuation.validation_rows import validation_notes
 from reporting import DIAGNOSTICS, change, exact, least_core, sampled, troubled, valuation
@@ -93,10 +96,13 @@ def test_neighbours_and_what_is_undecided_are_told_with_the_odds():
 
     v = valuation(4, mean=np.array([0.4, 0.3, 0.2995, 0.1]), covariance=1e-6 * np.eye(4))
     v = change(v, validation=np.zeros((4, 4)))
-    words = of(v, "owner 1")[0]
-    assert "owner 0 is surely worth more. owner 3 is surely worth less." in words
-    assert "The order is not settled with owner 2 (64 % that owner 1 is worth more)." in words
-    assert "All other owners are surely worth less." in of(v, "owner 0")[0]
+    assert (
+        "Of the other owners 1 is surely worth more and 1 surely worth less; with 1 the order is "
+        "not settled."
+    ) in of(v, "owner 1")[0]
+    assert "0 are surely worth more and 3 surely worth less; with 0 the" in of(v, "owner 0")[0]
+    nothing = change(v, covariance=np.eye(4))
+    assert "The order is settled with none of the other owners." in of(nothing, "owner 1")[0]
 
 
 @pytest.mark.parametrize("make", [valuation, least_core])
@@ -113,10 +119,10 @@ def test_nothing_is_sure_while_models_are_scored_on_rows_they_have_seen(make, tm
     for text in (page([v]), *(path.read_text() for path in written)):
         assert not re.search("surely", text, re.IGNORECASE)
         assert re.search("Apparently means with a probability of at least 95.%, apart from", text)
-    assert "owner 0 is apparently " in of(v, "owner 1")[0]
+    assert "1 is apparently " in of(v, "owner 1")[0]
     assert "is settled, apart from the effect of validation rows" in plain(answer(v))
     sure = page([make(3, validation=np.zeros((3, 3)))])
-    assert re.search(r"Surely means with a probability of at least 95.%\. An", sure)
+    assert re.search(r"Surely means with a probability of at least 95.%\.", sure)
 
 
 def test_nothing_is_sure_while_the_effect_of_seeds_is_not_measured():
@@ -124,7 +130,7 @@ def test_nothing_is_sure_while_the_effect_of_seeds_is_not_measured():
         noise = TrainingNoise(further, 0.1, seeded=True, deterministic=deterministic)
         v = valuation(3, mean=np.array([0.3, 0.2, 0.1]), training_noise=noise)
         v = change(v, validation=np.zeros((3, 3)))
-        assert f"owner 0 is {word} " in of(v, "owner 1")[0]
+        assert f"1 is {word} " in of(v, "owner 1")[0]
 
 
 def test_semivalues_are_said_to_agree_or_not():
@@ -227,11 +233,16 @@ def test_what_was_trained_alone_and_without_and_whose_rows_are_the_same_is_told(
     words = of(v, "owner 2")[0]
     assert f"A model trained on these data alone reached {alone:.4g}" in words
     lost = v.facts.grand - without
-    assert f"without these data {without:.4g}: {lost:.2g} lost by leaving them out." in words
+    assert (
+        f"Without these data the others reached {without:.4g}: {lost:.2g} lost by leaving them "
+        "out, in the largest group only."
+    ) in words
     assert "alone reached" not in of(change(v, evidence=None), "owner 2")[0]
-    told = [Relation((0, 2), "They hold the same rows.")]
-    assert "They hold the same rows. Data like those of others" in of(v, "owner 2", told)[0]
-    assert "same rows" not in of(v, "owner 1", told)[0]
+    told = [Relation((0, 2), "Ada and Bob hold the same rows."), Relation((2,), "They are unlike.")]
+    words = of(v, "owner 2", told)[0]
+    assert "They are unlike. Other owners hold data that are the same or alike." in words
+    assert "Ada" not in words
+    assert "the same or alike" not in of(v, "owner 1", told)[0]
 
 
 def test_caveats_tell_of_predictions_few_rows_and_failures():
@@ -239,15 +250,64 @@ def test_caveats_tell_of_predictions_few_rows_and_failures():
     caveats = of(v, "owner 1")[1]
     assert "12 rows are few" in caveats
     assert "1 training with these data failed; its utility was predicted." in caveats
-    assert "first guess" in caveats
-    assert "about 3 were not trained but predicted" in caveats
+    assert "Too few trainings: of the 11 most important 2 missing." in caveats
+    assert "Of the 31 coalitions behind the values, 3 were not trained but predicted" in caveats
     assert of(exact(rows=np.full(4, 50), validation=np.zeros((4, 4))), "owner 1")[1] == ""
+
+
+def test_every_caveat_of_the_result_is_told_also_if_an_owner_is_called_like_a_number_in_it():
+    """A class called 1 was once taken for the owner 1, and its caveat hidden."""
+    worse = note(Code.WORSE_THAN_NOTHING, "1", all=1.0, none=2.0)
+    one = note(Code.UNEQUAL_CLASSES, "1 and 2", of="1", part=0.95)
+    v = valuation(5, names="12345", grand=1.0, empty=2.0, notes=(one, worse))
+    for statement in statements(v, []):
+        assert statement.caveats[0] == "All data together score worse (1) than none (2)."
+        assert "Accuracy, and 95 % of the validation rows are of one class." in statement.caveats
+        assert set(statement.caveats) >= {one.short for one in v.verdict.reasons}
+
+
+def test_every_grave_note_has_a_short_form_without_names():
+    grave = {code for code in Code if code.severity != INFO} | RESERVED | GUESSED
+    assert grave - set(SHORT) == {Code.PAID_OUTSIDE}  # of payments; a statement has its own words
+    assert {
+        name for text in SHORT.values() for _, name, _, _ in Formatter().parse(text) if name
+    } <= {
+        *("first", "left", "all", "none", "probability", "needed", "outside", "utilities", "seen"),
+        *("rows", "part", "most", "count", "score", "failed", "evaluated", "coalitions", "folds"),
+        *("without", "evaluations", "resamples", "column"),
+    }  # none of them is an owner
+
+
+def test_an_owner_can_check_its_rows():
+    marks = {"fingerprints": {f"rows of owner {i}": f"digest {i}" for i in range(3)}}
+    parts = {"owner 0": 0.2, "owner 1": 0.3, "owner 2": 0.5}
+    dealt = {"rows": np.full(3, 30), "validation_rows": 100, "validating": parts}
+    v = valuation(3, **dealt, folds=10, provenance=marks)
+    digest = "digest {}; another one if any row changes"
+    held = {"rows held out": {"owner 0": ", ".join(map(str, range(3, 23)))}}
+    first = ", ".join(map(str, range(3, 15)))
+    checks = {v.owners[one.owner]: one.checks for one in statements(v, [])}
+    assert checks["owner 1"] == [
+        ("Rows of yours that validated", "all 30, each once"),
+        ("Digest of your rows", digest.format(1)),
+    ]
+    for changes, words in (
+        ({}, "20 different ones, each once"),
+        ({"folds": 1}, "20 of 30"),
+        ({"folds": 1, "provenance": marks | held}, f"20 of 30: numbers {first} and 8 more"),
+        ({"validating": {}}, "none: the 100 validation rows come from elsewhere"),
+    ):
+        found = {one.owner: one.checks for one in statements(change(v, **changes), [])}
+        assert found[0][0] == ("Rows of yours that validated", words)
+    (bare, *_) = statements(valuation(3), [])
+    assert bare.checks == []
 
 
 def test_files_of_statements_name_no_other_owner(tmp_path):
     names = ("Ada", "Bob", "b o b", "../../etc", "x" * 300, "Ünal")
-    told = [note(Code.LEAK, text) for text in ("Bob and Ada are late.", "All is new.")]
-    v = valuation(6, names=names, notes=tuple(told))
+    told = [note(Code.LEAK, "Bob and Ada are late."), note(Code.LEAK, "Is old.", column="age")]
+    same = Duplicates((("Ada", "Bob"),), 63, 47, 16)
+    v = valuation(6, names=names, notes=tuple(told), duplicates=same)
     assert len(set(file_names(names))) == 6
     paths = write_statements(v, tmp_path, heading=Heading("A title & more", "Ask Eve."))
     assert {path.parent for path in paths} == {tmp_path}
@@ -256,8 +316,17 @@ def test_files_of_statements_name_no_other_owner(tmp_path):
     page = of_ada.read_text(encoding="utf-8")
     for name in names[1:]:
         assert name not in page
-    for words in ("A title &amp; more", "Ask Eve.", "All is new.", "1 more to keep in mind"):
+    for words in (
+        *("A title &amp; more", "Ask Eve.", "<h2><bdi>Ada</bdi></h2>"),
+        *(
+            "There is more to know: ask whoever sent this.",
+            "the target: age.",
+            "hold the same rows",
+        ),
+    ):
         assert words in page
+    assert "<script" not in page
+    assert "script-src" not in page
     (only,) = write_statements(v, tmp_path / "one", only=["Bob"], heading=Heading())
     assert only.name == "statement-Bob.html"
     with pytest.raises(InputError, match="Bop"):
@@ -265,18 +334,14 @@ def test_files_of_statements_name_no_other_owner(tmp_path):
 
 
 def test_an_owner_is_told_of_a_decisive_training_without_the_names_of_others():
-    words = "one training decides much: {%s} scored -5 where others of this size score about 0.2. "
-    words += "This alone changes values: that of %s by -0.472 and that of %s by 0.455."
-    for names in (("A", "B", "C"), ("7", "0", "2")):
-        text = words % (", ".join(names[:2]), names[1], names[2])
-        v = valuation(3, names=names, notes=(note(Code.DECISIVE_TRAINING, text),))
-        told = {
-            v.owners[one.owner]: one.caveats[-1] for one in statements(v, [], to_owner_alone=True)
-        }
-        other = "another owner"
-        assert told[names[0]] == words % (f"{names[0]}, {other}", other, other)
-        assert told[names[1]] == words % (f"{other}, {names[1]}", names[1], other)
-        assert told[names[2]] == words % (f"{other}, {other}", other, names[2])
+    one = note(Code.DECISIVE_TRAINING, "{A, B}", changes={"A": -0.472, "B": 0.455})
+    v = valuation(3, names="ABC", notes=(one,))
+    told = {v.owners[one.owner]: one.caveats for one in statements(v, [])}
+    for name, caveats in told.items():
+        assert "One training, unlike others of its size, decides a value." in caveats
+        changes = {"A": ["−0.4720"], "B": ["0.4550"]}.get(name, [])
+        alone = [f"That training alone changes this value by {by}." for by in changes]
+        assert [text for text in caveats if "alone changes" in text] == alone
 
 
 def test_a_logo_is_part_of_the_page(tmp_path):
@@ -300,10 +365,33 @@ def test_a_payment_outside_its_interval_is_said_on_the_page_and_to_its_owner_alo
     v = change(v, notes=(note(Code.LEAK, "all is new."),))
     paid = v.payments(10_000, anyway=True)
     assert paid.outside == ("owner 0",)
-    for alone in (False, True):
-        first, *others = statements(v, [], paid, to_owner_alone=alone)
-        assert "The payment is outside its own 95 % interval. Each" in plain(first.caveats)
-        assert all("own 95 % interval" not in plain(one.caveats) for one in others)
-    section = page([v], paid=paid).split('id="payments"')[1].split("</section>")[0]
-    assert "payment of owner 0 is outside its own" in plain([section])
-    assert "all is new" not in section  # the first section says so
+    first, *others = statements(v, [], paid)
+    assert "The payment is outside its own 95 % interval:" in plain(first.caveats)
+    assert all("own 95 % interval" not in plain(one.caveats) for one in others)
+    section = page([v], paid=paid).split('id="notes"')[1].split("</section>")[0]
+    assert "payment of owner 0 is outside its own" in section
+    assert section.count("All is new") == 1
+
+
+def test_a_payment_is_told_with_its_interval_the_amount_and_what_was_paid_before():
+    v = three([0.3, 0.2, 0.1])
+    paid = v.payments(600, currency="CHF", anyway=True)
+    before = replace(paid, paid=pd.Series([100.0, 0.0, 0.0], ["owner 0", "owner 1", "owner 2"]))
+    low, high = paid.frame.loc["owner 0", ["low", "high"]]
+    facts = statements(v, [], before)[0].facts
+    assert facts[:5] == [
+        ("Payment", "300.00 CHF"),
+        ("Payment, 95 % interval", f"{low:.2f} to {high:.2f}"),
+        ("Already paid", "100.00"),
+        ("Difference", "200.00"),
+        ("Amount shared by all", "600.00"),
+    ]
+    assert statements(v, [], InputError("not payable"))[0].facts[0][0] == "Rows"
+
+
+def test_where_all_are_below_zero_nobody_is_worth_most():
+    v = change(three([-0.1, -0.2, -0.3]), validation=np.zeros((3, 3)))
+    assert plain(answer(v)).startswith("The data of owner 2, owner 1 and owner 0 make models worse")
+    shown = page([v])
+    assert "worth most" not in shown
+    assert "Surely below zero: all owners." in shown

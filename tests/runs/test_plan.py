@@ -83,7 +83,7 @@ DOUBTS = {
         {},
         "beware .*k is taken for te",
     ),
-    "identifier": (table(n=range(ROWS)), {}, "check .*n: every row has .*out with --drop 'n'"),
+    "identifier": (table(n=range(ROWS)), {}, r"check .*n: every row has .*out\. \(--drop\)"),
     "misspelt": (table(who=["toyota", "toyouta"] * 120), {}, "check .*toyota and toyouta look"),
     "nobody": (table(who=["a", "null"] * 120), {}, "check .*'null': that is how empty cells are"),
     "numbers": (table(who=["1", "01", "x"] * 80), {}, "check .*'01' and '1' are the same number"),

@@ -58,7 +58,7 @@ def table(y, o="a", **columns):
 )
 def test_a_column_that_nearly_determines_the_target_is_named(y, task, column, found):
     found_of = told(doubts.leaks, table(y, z=column, other=RNG.normal(size=300)), task=task)
-    assert [("column z alone" in t and "--drop 'z'" in t) for t in found_of] == [True] * found
+    assert [("column z alone" in t and "--" not in t) for t in found_of] == [True] * found
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_diabetes])
@@ -103,10 +103,10 @@ def test_accuracy_says_little_if_most_rows_are_of_one_class_and_what_is_named_ca
     two, three, some = [0, 1, 1], [0, 1, 2], ["no"] * 8
     for model, y_val, y, metric, words in (
         (able, [*some, "yes", "yes"], ["no", "yes", "yes"], "accuracy", "80 % of .* class no, so"),
-        (unable, [0] * 8 + [1, 1], two, "accuracy", "--metric balanced_accuracy or roc_auc does"),
-        (able, [0] * 8 + [1, 2], three, "accuracy", "--metric balanced_accuracy or roc_auc_ovr "),
-        (unable, [0] * 8 + [1, 2], three, "accuracy", "--metric balanced_accuracy does"),
-        (able, [0] * 8 + [1, 1], three, "accuracy", "--metric balanced_accuracy does"),
+        (unable, [0] * 8 + [1, 1], two, "accuracy", "; balanced_accuracy or roc_auc does"),
+        (able, [0] * 8 + [1, 2], three, "accuracy", "; balanced_accuracy or roc_auc_ovr "),
+        (unable, [0] * 8 + [1, 2], three, "accuracy", "; balanced_accuracy does"),
+        (able, [0] * 8 + [1, 1], three, "accuracy", "; balanced_accuracy does"),
         (able, [0] * 299 + [1], two, "accuracy", ">99 % of"),
         (able, [0] * 5, two, "accuracy", "all .* class 0, so no metric .* rows of every class"),
         (able, [0] * 8 + [1, 1], two, "balanced_accuracy", ""),

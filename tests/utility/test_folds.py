@@ -160,6 +160,18 @@ def test_holding_out_trains_on_the_other_rows():
     assert not train[utility.first_deal.row].any()
 
 
+def test_an_owner_is_told_which_of_its_rows_are_held_out():
+    _, _, who = rows()
+    utility = make(dupre.Holdout(0.3))
+    held = describe(utility).validation.held_out
+    chosen = np.isin(np.arange(90), utility.first_deal.row)
+    assert held == {o: (1 + np.flatnonzero(chosen[who == o])).tolist() for o in ("o0", "o1", "o2")}
+    found = dupre.value(utility.owners, utility, budget=7, progress=False)
+    told = found.facts.provenance["rows held out"]["o1"]
+    assert told == ", ".join(map(str, held["o1"]))
+    assert not describe(make(dupre.Folds(3))).validation.held_out
+
+
 def test_labels_stay_together_and_times_come_later():
     X, y, who = rows()
     owners = Owners.from_frame(

@@ -17,7 +17,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from dupre._types import Floats
-from dupre.errors import InputError
+from dupre.errors import InputError, NotPayableError
 from dupre.files import replace_text
 from dupre.notes import ABOUT_TABLE, Code, Note, select, warnings
 from dupre.predictor.calibration import Z95, Diagnostics
@@ -29,6 +29,7 @@ from dupre.report.summary import (
     agreement,
     answer,
     best_owner,
+    certainty_word,
     grave_notes,
     harmed_by,
     last_day,
@@ -36,12 +37,12 @@ from dupre.report.summary import (
     open_neighbours,
     reservation,
     settled_pairs,
-    surely,
     texts,
 )
 from dupre.result import as_text
 from dupre.result.as_text import (
     MOST_NOTES,
+    decimals,
     gain_in_words,
     how_sure,
     table_headings,
@@ -55,7 +56,7 @@ from dupre.wording import join_list, number, percent, shorten
 TITLE = "What each owner's data are worth"
 
 MOST_WORDS = 80
-"""Words before the first table: it must be on the first screen."""
+"""Words of the answer, apart from those in its table and below it in the figure."""
 
 MOST_LISTED = 20
 """Pairs, relations and the like listed at most; owners up to which a matrix is also a table."""
@@ -70,6 +71,11 @@ _OF_SUBSIDY = (Code.SUBSIDY, Code.SUBSIDY_SEARCHED)
 _OF_CHECK = (Code.CHECK_COALITIONS, Code.PREDICTOR_FAILED, Code.NOT_CORRECTED, Code.CORRECTED)
 _OF_FIT = (Code.WIDENED, Code.OUTLIERS, Code.NO_BETTER_THAN_CONSTANT)
 """Codes of the notes that sections repeat."""
+
+_BEGIN_WITH_NAMES = frozenset(
+    {*ABOUT_TABLE, Code.SAME_OWNERS, Code.TEXTS_FOR_NUMBERS, Code.EMPTY_COLUMN}
+)
+"""Codes of the notes whose text may begin with the name of an owner or a column."""
 
 SCALES = {
     "data": "what their data are like",
@@ -214,29 +220,27 @@ def _answer(v: Valuation, paid: Payments | InputError | None, used: int) -> Show
     notes = grave_notes(v)
     told = notes[:MOST_NOTES]
     gain = gain_in_words(v)
-    lead = [f"{gain[:1].upper()}{gain[1:]}."]
-    verdict = [v.verdict.kind.capitalize()]
+    lead, shorts = [f"{gain[:1].upper()}{gain[1:]}."], [one.short for one in told[:1]]
+    verdict, sure = [v.verdict.kind.capitalize()], [how_sure(v)]
     if isinstance(paid, Payments) and paid.anyway:
         verdict.append(PAID_ANYWAY)
-    unpaid = "No payments: why is below." if isinstance(paid, InputError) else ""
-    # What is left for sentences, less the line that counts what is below.
-    left = MOST_WORDS - used - _count_words(*verdict, *lead, unpaid) - 4
-    shorts: list[str] = []
-    # By weight, not by place: the gravest note first, then who, then the other notes.
+    unpaid = "No payments." if isinstance(paid, InputError) else ""
+    left = MOST_WORDS - used - _count_words(*verdict, *lead, *shorts, unpaid, *sure)
+    if len(notes) > 1:
+        left -= 3  # the line that counts those below
+    # By weight, not by place: what to do next, then who, then the notes after the gravest. What is
+    # left out here is in the sections.
     for where, text in [
-        *((shorts, one.short) for one in told[:1]),
+        (sure, f"Next: {what_next(v)}"),
         *((lead, text) for text in (best_owner(v), harmed_by(v)) if text),
         *((shorts, one.short) for one in told[1:]),
     ]:
-        if (where is shorts and len(shorts) == 0) or _count_words(text) <= left:
+        if _count_words(text) <= left:
             where.append(text)
             left -= _count_words(text)
+        elif where is shorts:
+            break  # no note before a graver one
     more = len(notes) - len(shorts)
-    caption = (
-        f"Each owner's {v.words.noun} with its 95 % interval. The upright line is zero; what is "
-        f"{surely(v)} left of it is marked by a diamond."
-        f"{'' if v.uncertainty.validation is None else ' Thick: for these validation rows alone.'}"
-    )
     return {
         "kind": v.verdict.kind.replace(" ", "-"),
         "verdict": verdict,
@@ -245,13 +249,26 @@ def _answer(v: Valuation, paid: Payments | InputError | None, used: int) -> Show
         "more": f"{more} more below" if more else "",
         "unpaid": unpaid,
         "table": _values_table(v, paid),
-        "sure": [how_sure(v), f"Next: {what_next(v)}"],
-        "figure": _figure(v, "values", caption),
+        "sure": sure,
+        "figure": _figure(v, "values", _values_caption(v)),
     }
 
 
+def _values_caption(v: Valuation) -> str:
+    """What the figure of the values shows: only the signs that are in it."""
+    bounds = v.interval()
+    alone = v.interval(for_these_rows=True)
+    parts = [f"{v.words.nouns.capitalize()}, 95 % intervals"]
+    if v.uncertainty.validation is not None and (alone["low"] < alone["high"]).any():
+        parts.append("thick: for these validation rows alone")
+    if (bounds["high"] < 0).any():
+        parts.append("diamond: below zero")
+    return f"{'; '.join(parts)}."
+
+
 def _count_words(*texts: str) -> int:
-    return sum(len(text.split()) for text in texts)
+    # A sign between blanks, such as ± or %, is no word.
+    return sum(any(map(str.isalnum, word)) for text in texts for word in text.split())
 
 
 def _notes(valuations: Sequence[Valuation], paid: Payments | InputError | None) -> list[str]:
@@ -271,25 +288,25 @@ def _notes(valuations: Sequence[Valuation], paid: Payments | InputError | None) 
 
 
 def _sentence(one: Note) -> str:
-    """A note as a sentence; what is about a table may begin with a name, which stays as it is."""
+    """A note as a sentence; a name at its beginning stays as it is."""
     text = without_directories(one.text)
-    return text if one.code in ABOUT_TABLE else f"{text[:1].upper()}{text[1:]}"
+    return text if one.code in _BEGIN_WITH_NAMES else f"{text[:1].upper()}{text[1:]}"
 
 
 def _values_table(v: Valuation, paid: Payments | InputError | None) -> Table:
     """The table of values, and of payments if there are any."""
     columns = [heading.capitalize() for heading in table_headings(v)]
-    due = paid.frame["payment"] if isinstance(paid, Payments) else None
+    rows = [
+        [Cell(full_name(v.owners[i])), *(Cell(*entry) for entry in entries)]
+        for i, *entries in table_lines(v)
+    ]
     if isinstance(paid, Payments):
-        columns.append(f"Payment{_unit(paid)}")
-    rows = []
-    for i, *entries in table_lines(v):
-        cells = [Cell(full_name(v.owners[i])), *(Cell(*entry) for entry in entries)]
-        if isinstance(paid, Payments) and due is not None:
-            amount = float(due[v.owners[i]])
-            cells.append(Cell(number(amount, paid.places), amount))
-        rows.append(cells)
-    return Table(f"{v.words.nouns.capitalize()} of all owners", columns, rows, sortable=True)
+        # Beside the name: a narrow screen shows the first columns.
+        columns.insert(1, f"Payment{_unit(paid)}")
+        for i, cells in zip(v.order, rows, strict=True):
+            amount = float(paid.frame["payment"][v.owners[i]])
+            cells.insert(1, Cell(number(amount, paid.places), amount))
+    return Table("All owners", columns, rows, sortable=True)
 
 
 def _unit(paid: Payments) -> str:
@@ -315,9 +332,12 @@ def _deviations_table(v: Valuation) -> Table | None:
     """Standard deviations by their sources; None if nothing is uncertain."""
     if not v.std.any():
         return None
-    stds = {**_stds_by_source(v), "in all": v.std.to_numpy()}
+    stds, places = {**_stds_by_source(v), "in all": v.std.to_numpy()}, decimals(v) + 1
     rows = [
-        [Cell(full_name(v.owners[i])), *(Cell(f"{s[i]:.2g}", float(s[i])) for s in stds.values())]
+        [
+            Cell(full_name(v.owners[i])),
+            *(Cell(number(s[i], places), float(s[i])) for s in stds.values()),
+        ]
         for i in v.order
     ]
     columns = ["Owner", *(f"{source[:1].upper()}{source[1:]}" for source in stds)]
@@ -345,8 +365,10 @@ def _comparison_table(valuations: Sequence[Valuation]) -> Table:
 
 def _payments(found: Payments | InputError) -> Shown:
     """What each owner is paid, or why nobody is."""
+    if isinstance(found, NotPayableError):  # the notes say why
+        return {"words": "No payments: the values are not payable.", "table": None}
     if isinstance(found, InputError):
-        return {"words": f"No payments: {found}.", "table": None}
+        return {"words": f"No payments: {without_directories(str(found))}.", "table": None}
     frame = found.table()
     single = [name for name in ("payment", "already_paid", "difference") if name in frame]
     rows = []
@@ -508,7 +530,8 @@ def _uncertainty(v: Valuation) -> Shown:
         words.append("How the uncertainty fell was not recorded.")
     drawn = len(known) > 1 or len(v.facts.forecast) > 1
     return {
-        "answer": [" ".join(answer(v)), " ".join(meaning(v))],
+        "answer": answer(v),
+        "meaning": [*meaning(v), f"{certainty_word(v)}." if v.std.any() else ""],
         "table": _deviations_table(v),
         "words": words,
         "figure": _figure(v, "uncertainty") if drawn else None,

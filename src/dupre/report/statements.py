@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,13 +18,14 @@ import numpy as np
 from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.game.coalitions import find_owner
-from dupre.notes import Code, select
+from dupre.notes import Code, Note, select
 from dupre.report.document import Heading, full_name, render, spell_name
 from dupre.report.relations import Relation, relations
 from dupre.report.summary import (
     LEVEL,
     PAID_ANYWAY,
     by_size,
+    certainty_word,
     effect,
     grave_notes,
     harm_by_size,
@@ -37,7 +38,7 @@ from dupre.report.summary import (
 from dupre.result.as_text import decimals
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
-from dupre.wording import ROWS_OF, count_things, number
+from dupre.wording import ROWS_HELD_OUT, ROWS_OF, count_things, join_list, number
 
 FEW_ROWS = 30
 """Rows below which a statement says that they are few."""
@@ -47,15 +48,21 @@ HARDLY = 0.01
 
 TITLE = "What your data are worth"
 
+MOST_NUMBERS = 12
+"""Numbers of validating rows on a statement; the page has more."""
+
 LONGEST_STEM = 60
 """Characters of an owner's name in the name of a file."""
 
 SMALL_PRINT = (
-    "{} means with a probability of at least 95 %{}; value and interval are about the present rows "
-    "of this owner, not about other rows of the same kind."
+    "{}; value and interval are about the present rows of this owner, not about other rows of the "
+    "same kind."
 )
 
-SIZES = "What these data add to groups of so many other owners, on average (95 % intervals):"
+SIZES = "What these data add to groups of so many other owners, on average{} (95 % intervals):"
+
+NOT_TOLD = "There is more to know: ask whoever sent this."
+"""In place of a note that has no short form of its own: its text might name other owners."""
 
 AVERAGES = {
     "Shapley": "The average is over groups of every size, each size counting alike.",
@@ -98,17 +105,18 @@ def statements(
 
 def shared_words(v: Valuation, paid: Payments | InputError | None = None) -> dict[str, object]:
     """What all statements have in common: the verdict, what they are about, the small print."""
+    unit = metric_of(v).unit.strip()
     verdict = [v.verdict.kind.capitalize()]
     if isinstance(paid, Payments) and paid.anyway:
         verdict.append(PAID_ANYWAY)
-    about = f"Statement on the {v.semivalue} {v.words.nouns} of {len(v.owners):,} owners"
+    about = f"{v.semivalue} {v.words.nouns} of {len(v.owners):,} owners"
     day = last_day(v)
     return {
         "verdict": verdict,
         "kind": v.verdict.kind.replace(" ", "-"),
         "about": " ".join([f"{about}, {day}." if day else f"{about}.", *meaning(v)]),
-        "sizes": SIZES,
-        "small": SMALL_PRINT.format(surely(v).capitalize(), reservation(v)),
+        "sizes": SIZES.format(f", in {unit}" if unit else ""),
+        "small": SMALL_PRINT.format(certainty_word(v)),
     }
 
 
@@ -189,13 +197,14 @@ class _StatementWriter:
                 self._data(i),
             ],
             checks=self._checks(i),
-            caveats=[*(one.short for one in self.grave), *self._caveats(i)],
+            caveats=[*dict.fromkeys(map(_tell_without_names, self.grave)), *self._caveats(i)],
         )
 
     def _facts(self, i: int) -> list[tuple[str, str]]:
         v, row, n = self.v, self.frame.iloc[i], len(self.v.owners)
         best, worst = int(row["best"]), int(row["worst"])
         facts = [
+            *self._payment(i),
             ("Rows", f"{row['rows']:,.0f}"),
             (f"{v.semivalue} {v.words.noun}", self.number(row["value"])),
         ]
@@ -210,30 +219,43 @@ class _StatementWriter:
         if np.isfinite(row["share"]):
             facts.append(("Share", f"{number(100 * row['share'], 1)} %"))
         rank = f"{best} of {n}" if best == worst else f"{best} to {worst} of {n}"
-        return [*facts, ("Rank (95 %)", rank), *self._payment(i)]
+        return [*facts, ("Rank (95 %)", rank)]
 
     def _payment(self, i: int) -> list[tuple[str, str]]:
         if (all_paid := self.payments) is None:
             return []
         row = all_paid.table().loc[[self.v.owners[i]]].iloc[0]
         form = partial(number, places=all_paid.places)
-        words = f"{form(row['payment'])} of {form(all_paid.amount)} {all_paid.currency}".strip()
         low, high = form(row["low"]), form(row["high"])
-        facts = [("Payment", words if low == high else f"{words} (95 %: {low} to {high})")]
+        facts = [("Payment", f"{form(row['payment'])} {all_paid.currency}".strip())]
+        if low != high:
+            facts.append(("Payment, 95 % interval", f"{low} to {high}"))
         if all_paid.paid is not None:
             facts.append(("Already paid", form(row["already_paid"])))
             facts.append(("Difference", form(row["difference"])))
-        return facts
+        return [*facts, ("Amount shared by all", form(all_paid.amount))]
 
     def _checks(self, i: int) -> list[tuple[str, str]]:
         """What this owner can compare with its own rows, as far as it is known."""
         facts, who, found = self.v.facts, self.v.owners[i], []
-        if facts.validating and facts.validation_rows:
-            own = round(facts.validating.get(who, 0.0) * facts.validation_rows)
-            found.append(("Rows of yours that validated", f"{own:,} of {facts.validation_rows:,}"))
+        if facts.validation_rows:
+            found.append(("Rows of yours that validated", self._validated(i)))
         if mark := facts.provenance.get("fingerprints", {}).get(f"{ROWS_OF}{who}"):
-            found.append(("Digest of your rows", mark))
+            found.append(("Digest of your rows", f"{mark}; another one if any row changes"))
         return found
+
+    def _validated(self, i: int) -> str:
+        facts, rows = self.v.facts, int(self.v.rows[i])
+        if not facts.validating:
+            return f"none: the {facts.validation_rows:,} validation rows come from elsewhere"
+        own = round(facts.validating.get(self.v.owners[i], 0.0) * facts.validation_rows)
+        if facts.folds > 1:  # equal rows validate as one
+            return (
+                f"all {own:,}, each once" if own == rows else f"{own:,} different ones, each once"
+            )
+        numbers = facts.provenance.get(ROWS_HELD_OUT, {}).get(self.v.owners[i], "")
+        first = join_list(numbers.split(", "), most=MOST_NUMBERS)
+        return f"{own:,} of {rows:,}" + (f": numbers {first}" if own and numbers else "")
 
     def _sizes(self, i: int) -> list[tuple[str, str]]:
         if self.sizes is None:
@@ -241,9 +263,8 @@ class _StatementWriter:
         score, found = metric_of(self.v), []
         for others, numbers in zip(self.sizes[0], self.sizes[1][i], strict=True):
             value, low, high = (score.number(part, self.places) for part in numbers)
-            change = f"{value} ({low} to {high}){score.unit}"
             whom = f"to {count_things(int(others), 'other')}" if others else "alone"
-            found.append((whom, score.with_unit(value) if low == high else change))
+            found.append((whom, value if low == high else f"{value} ({low} to {high})"))
         return found
 
     def _effect(self, i: int) -> str:
@@ -299,8 +320,7 @@ class _StatementWriter:
         about = "are predicted to reach" if facts.grand_predicted else "reach"
         return (
             f"All owners together {about} a utility of {facts.grand:.4g}, no data "
-            f"{facts.empty:.4g}. Of the difference of {facts.grand - facts.empty:.4g} that is "
-            f"{number(100 * share, 1)} %."
+            f"{facts.empty:.4g}; the share is a part of that difference."
         )
 
     def _comparison(self, i: int) -> str:
@@ -309,9 +329,11 @@ class _StatementWriter:
         above = int((self.probability[others, i] >= LEVEL).sum())
         below = int((self.probability[i, others] >= LEVEL).sum())
         sure, words, left = surely(self.v), self.v.words, int(others.sum()) - above - below
+        if not above and not below:
+            return "The order is settled with none of the other owners."
         return (
-            f"Of the other owners ({others.sum():,}) {above:,} {_are(above)} {sure} {words.more} "
-            f"and {below:,} {sure} {words.less}; with {left:,} the order is not settled."
+            f"Of the other owners {above:,} {_are(above)} {sure} {words.more} and {below:,} "
+            f"{sure} {words.less}; with {left:,} the order is not settled."
         )
 
     def _trained_alone(self, i: int) -> str:
@@ -331,12 +353,11 @@ class _StatementWriter:
         if without is not None and not v.facts.grand_predicted:
             turn = "lost" if without <= v.facts.grand else "gained"
             off = abs(v.facts.grand - without)
+            all_of_it = "" if v.semivalue == "leave-one-out" else ", in the largest group only"
             sentences.append(
-                f"All owners together reached {v.facts.grand:.4g}, without these data "
-                f"{without:.4g}: {off:.2g} {turn} by leaving them out."
+                f"Without these data the others reached {without:.4g}: {off:.2g} {turn} by "
+                f"leaving them out{all_of_it}."
             )
-            if v.semivalue != "leave-one-out":
-                sentences.append("That is not the value: it is about the largest group only.")
         return " ".join(sentences)
 
     def _data(self, i: int) -> str:
@@ -379,6 +400,11 @@ class _StatementWriter:
                 "owners, and some of them are uncertain."
             )
         return caveats
+
+
+def _tell_without_names(one: Note) -> str:
+    """The short form of a note by its facts alone: a text might name other owners."""
+    return replace(one, text=NOT_TOLD).short
 
 
 def _are(count: int) -> str:

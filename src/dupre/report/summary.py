@@ -84,6 +84,11 @@ def reservation(v: Valuation) -> str:
     return ""
 
 
+def certainty_word(v: Valuation) -> str:
+    """What that word means: a sentence without its end."""
+    return f"{surely(v).capitalize()} means with a probability of at least 95 %{reservation(v)}"
+
+
 def texts(v: Valuation, *codes: Code) -> list[str]:
     """What the notes of these codes say."""
     return [one.text for one in select(v.notes, codes)]
@@ -180,9 +185,11 @@ def last_day(v: Valuation) -> str:
 
 
 def best_owner(v: Valuation) -> str:
-    """Who is worth most, in few words."""
+    """Who is worth most, in few words; "" if all are below zero, where nobody is worth much."""
     best = v.rank_range()["best"].to_numpy()
     first = [i for i in v.order if best[i] == 1]
+    if _all_below_zero(v):
+        return ""
     if len(first) == 1:
         return f"The data of {spell_name(v.owners[first[0]])} {v.words.most}."
     if not v.std.any():
@@ -196,13 +203,18 @@ def harmed_by(v: Valuation) -> str:
     if not below:
         return ""
     who = spell_name(v.owners[below[0]]) if len(below) == 1 else f"{len(below):,} owners"
-    are = "is" if len(below) == 1 else "are"
-    return f"{who} {are} {surely(v)} below zero."
+    who = "all owners" if _all_below_zero(v) else who
+    return f"{surely(v).capitalize()} below zero: {who}."
+
+
+def _all_below_zero(v: Valuation) -> bool:
+    return bool((v.interval()["high"] < 0).all())
 
 
 def answer(v: Valuation) -> list[str]:
     """The answer: who is worth most, who is harmful or worth nothing, how much was trained."""
-    return [_best_sentence(v), *_harm_sentences(v), _trained_sentence(v), _certainty_sentence(v)]
+    first = [] if _all_below_zero(v) else [_best_sentence(v)]
+    return [*first, *_harm_sentences(v), _trained_sentence(v), _certainty_sentence(v)]
 
 
 def _best_sentence(v: Valuation) -> str:

@@ -98,7 +98,7 @@ class Valuation(Values):
         )
 
     def report(self, path: str | Path) -> None:
-        """Write one self-contained HTML page: values, how far to trust them, statements."""
+        """Write one self-contained HTML page: can owners be paid, values, how sure they are."""
         from dupre.report.page import write
 
         write([self], Path(path))

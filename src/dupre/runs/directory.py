@@ -7,6 +7,7 @@
     report.html    a page to pass on
     payments.csv   what each owner is paid, once `dupre pay` has been asked
     ledger.jsonl   every payment that was booked (module `ledger`)
+    report.pdf, values.xlsx   the page printed, and a workbook, if they were asked for
 
     history/N      a result or payments that others took the place of
 
@@ -36,10 +37,7 @@ from dupre.runs.ledger import Ledger, read_ledger, with_paid
 from dupre.spec import Payment, Spec, dumps, loads
 from dupre.store.frames import read_evaluations
 from dupre.store.locks import FileLock
-from dupre.wording import spell_out
-
-FORMULA = ("=", "+", "-", "@")
-"""How a text begins that spreadsheets take for a formula."""
+from dupre.wording import FORMULA, spell_out
 
 
 class RunDirectory:
@@ -47,7 +45,7 @@ class RunDirectory:
 
     Attributes:
         path: of the directory.
-        config, store, result, table, report, payments, ledger: its files.
+        config, store, result, table, report, payments, ledger, pdf, workbook: its files.
 
     Raises:
         InputError: one of its files is a link, which may point elsewhere.
@@ -59,6 +57,7 @@ class RunDirectory:
         self.result, self.table = path / "result.json", path / "values.csv"
         self.report, self.payments = path / "report.html", path / "payments.csv"
         self.ledger = path / "ledger.jsonl"
+        self.pdf, self.workbook = path / "report.pdf", path / "values.xlsx"
         # A directory may come from elsewhere; by a link it could have us overwrite any file.
         for file in path.iterdir() if path.is_dir() else ():
             if file.is_symlink():
@@ -158,8 +157,11 @@ class RunDirectory:
         old = [file for file in compared if file.is_file() and not _holds(file, texts[file])]
         old += [self.result] if self.table in old and self.result.is_file() else []
         kept = self._keep(old) if old else None  # before anything is replaced
+        gone = [file for file, text in texts.items() if text is None]
+        # They would say something else than the page, and are made again in a moment.
+        gone += [] if _holds(self.report, texts[self.report]) else [self.pdf, self.workbook]
         replace_texts({file: text for file, text in texts.items() if text is not None})
-        for file in (file for file, text in texts.items() if text is None):
+        for file in gone:
             file.unlink(missing_ok=True)
         return kept
 
@@ -291,6 +293,14 @@ class RunDirectory:
 
         heading, paid = _heading(self.spec()), self._paid(v, self.spec()) if final else None
         return write_statements(v, directory, only=only, heading=heading, paid=paid)
+
+    def write_workbook(self, valuations: Sequence[Valuation], *, final: bool = True) -> Path:
+        """Write the Excel workbook, and say where it is; `write_report`."""
+        from dupre.report.excel import workbook
+
+        paid = self._paid(valuations[0], self.spec()) if final else None
+        replace_text(self.workbook, workbook(valuations, paid))
+        return self.workbook
 
     @contextmanager
     def name_errors(self) -> Iterator[None]:

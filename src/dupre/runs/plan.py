@@ -61,11 +61,21 @@ def plan(run: Run, directory: str, known: int, before: Names = ()) -> str:
     return "\n".join(["Plan", *lines])
 
 
+OPTIONS = {
+    Code.IDENTIFIERS: "--drop",
+    Code.LEAK: "--drop",
+    Code.OTHER_SHEETS: "--sheet",
+    Code.UNEQUAL_CLASSES: "--metric",
+}
+"""What to state of a note; the note itself is also on the page, where there are no options."""
+
+
 def _notes(notes: Iterable[Note]) -> dict[str, list[str]]:
     """What to check, and what to beware of, which is printed last: it scrolls away last."""
     found: dict[str, list[str]] = {"check": [], "beware": []}
     for one in worst_first(notes):
-        found["check" if one.severity == INFO else "beware"].append(one.text)
+        option = f" ({OPTIONS[one.code]})" if one.code in OPTIONS else ""
+        found["check" if one.severity == INFO else "beware"].append(f"{one.text}{option}")
     return found
 
 

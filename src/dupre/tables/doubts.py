@@ -124,7 +124,7 @@ def identifiers(frame: pd.DataFrame, columns: Columns) -> list[Note]:
     text = (
         f"{join_list(map(printable, names))}: every row has another whole number. An identifier or "
         "a row number is of no use to a model and hides copies of rows: if it is one, leave it "
-        f"out with --drop {quote(names[0])}."
+        "out."
     )
     return [note(Code.IDENTIFIERS, text, columns=names)]
 
@@ -156,7 +156,7 @@ def leaks(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> 
             text = (
                 f"the column {printable(name)} alone nearly determines {printable(target)} "
                 f"({100 * part:.0f} % of its differences). If it is not known before the target "
-                f"is, leave it out: --drop {quote(name)}."
+                "is, leave it out."
             )
             found.append(note(Code.LEAK, text, column=name, part=part))
     return found
@@ -207,7 +207,7 @@ def unequal_classes(utility: ModelUtility) -> list[Note]:
             better += " or roc_auc_ovr"
     text = (
         f"{percent(part)} % of validation rows are of class {most}, so accuracy says little about "
-        f"the others; --metric {better} does."
+        f"the others; {better} does."
     )
     return [note(Code.UNEQUAL_CLASSES, text, of=str(counts.index[0]), part=float(part))]
 

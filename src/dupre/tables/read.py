@@ -138,7 +138,7 @@ def files_to_check(data: Data, validation: str | None) -> list[Note]:
         if len(sheets := formats.sheet_names(file)) > 1:
             text = (
                 f"of {len(sheets)} sheets in {file.name} only {sheets[0]!r} is read, not "
-                f"{quote_names(sheets[1:])}; --sheet chooses another."
+                f"{quote_names(sheets[1:])}."
             )
             found.append(note(Code.OTHER_SHEETS, text, file=file.name, sheets=sheets))
     return found

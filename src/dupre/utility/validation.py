@@ -48,6 +48,20 @@ class ValidationRows:
             return {}
         return shares_of_owners(self.owners, self.dealt.row)
 
+    @property
+    def held_out(self) -> dict[str, list[int]]:
+        """Which of each owner's rows they are, numbered from 1, if one part of all is held out."""
+        dealt = self.dealt
+        if dealt is None or dealt.row is None or len(dealt.tests) > 1:
+            return {}
+        contents, owner = self.owners.row_contents[:, 0], self.owners.owner
+        validates = np.isin(contents, contents[dealt.row])
+        found = (validates[owner == i] for i in range(self.owners.n))
+        return {
+            name: (1 + np.flatnonzero(own)).tolist()
+            for name, own in zip(self.owners.names, found, strict=True)
+        }
+
     @cached_property
     def seen(self) -> int:
         """How many of them are also among the owners' rows, with the same target.

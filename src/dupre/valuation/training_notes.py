@@ -24,7 +24,10 @@ from dupre.valuation.infer import training_noise
 from dupre.valuation.second_trainings import reproducibility_notes
 from dupre.valuation.validation_rows import mixed_resamples, validation_notes
 from dupre.valuation.valuer import Valuer
-from dupre.wording import count_things
+from dupre.wording import ROWS_HELD_OUT, count_things
+
+MOST_LISTED = 1_000
+"""Numbers of rows that are kept of an owner: who holds more may check these."""
 
 
 def complete(
@@ -61,6 +64,8 @@ def complete(
     made_from = provenance(valuer.question.seed, origin.setting, origin.owners)
     if (scored := traits.validation) is not None and scored.metric.words:
         made_from["metric"] = {"words": scored.metric.words, "unit": scored.metric.unit}
+    if scored is not None and (held_out := scored.held_out):
+        made_from[ROWS_HELD_OUT] = {name: _list(rows) for name, rows in held_out.items()}
     valuation = valuation.with_facts(
         warnings=group_warnings(used),
         provenance=made_from,
@@ -70,6 +75,13 @@ def complete(
         folds=traits.folds,
     )
     return with_notes(valuation, further)
+
+
+def _list(rows: list[int]) -> str:
+    """Row numbers for people to check; of very many the first."""
+    more = len(rows) - MOST_LISTED
+    listed = ", ".join(map(str, rows[:MOST_LISTED]))
+    return f"{listed} and {more:,} more" if more > 0 else listed or "none"
 
 
 def unused_notes(count: int, repeats: int | None) -> list[Note]:

@@ -1,4 +1,10 @@
 "use strict";
+// Opens the section that a link leads to. Without this script it is opened by a click.
+for (const link of document.querySelectorAll('a[href^="#"]')) {
+  link.addEventListener("click", () => {
+    document.querySelector(`${link.hash} > details`).open = true;
+  });
+}
 // Sorts tables by their columns. Without this script they are plain tables.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];

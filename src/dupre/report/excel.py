@@ -1,0 +1,146 @@
+"""A valuation as an Excel workbook: answer, values, payments, notes and trainings, a sheet each.
+
+Numbers are numbers, everything else is text: no cell is a formula, whatever an owner is called.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from dupre.errors import InputError
+from dupre.report.document import without_directories
+from dupre.report.summary import PAID_ANYWAY, last_day, meaning
+from dupre.result.as_text import gain_in_words, how_sure, what_next
+from dupre.result.payments import Payments
+from dupre.result.valuation import Valuation
+from dupre.wording import FORMULA, cut, escape_controls
+
+if TYPE_CHECKING:
+    from openpyxl import Workbook
+    from openpyxl.worksheet.worksheet import Worksheet
+
+LONGEST_CELL = 32_767
+"""Characters that a cell of Excel holds at most."""
+
+WIDEST = 60
+"""Characters up to which a column is as wide as its texts; longer texts take several lines."""
+
+NUMBER = 10
+"""Characters of a column of numbers; Excel shows as many digits as there is room for."""
+
+OF_TRAININGS = ("coalition", "repeat", "utility", "seconds", "failure", "finished")
+"""Columns of the trainings; seeds, workers and resamples are in the store alone."""
+
+Rows = Sequence[Sequence[Any]]
+
+
+def workbook(valuations: Sequence[Valuation], paid: Payments | InputError | None = None) -> bytes:
+    """The workbook as the bytes of an .xlsx file.
+
+    Args:
+        valuations: one, or several semivalues of the same owners; the first is the main one.
+        paid: what owners are paid, or why nobody is; None if nothing is said about that.
+
+    Raises:
+        InputError: openpyxl is not installed.
+    """
+    try:
+        from openpyxl import Workbook
+    except ImportError as cause:
+        raise InputError(
+            "writing an Excel workbook needs the package openpyxl; pip install 'dupre[excel]'"
+        ) from cause
+    book = Workbook()
+    book.remove(book.worksheets[0])  # a new workbook has an empty sheet
+    _add(book, "answer", _answer(valuations, paid))
+    names = [v.semivalue for v in valuations]
+    frames = [v.to_frame().iloc[v.order] for v in valuations]
+    values = pd.concat(frames, keys=names, names=["semivalue"])
+    _add(book, "values", _rows(values.reset_index()))
+    if isinstance(paid, Payments):
+        payments = paid.table().drop(columns="value").assign(currency=paid.currency)
+        number = f"#,##0.{'0' * paid.places}".rstrip(".")
+        _add(book, "payments", _rows(payments.reset_index()), number=number)
+    _add(book, "notes", _notes(valuations))
+    _add(book, "trainings", _trainings(valuations[0]))
+    kept = io.BytesIO()
+    book.save(kept)
+    return kept.getvalue()
+
+
+def _answer(valuations: Sequence[Valuation], paid: Payments | InputError | None) -> Rows:
+    """What the first screen says, a line each; a column for each semivalue."""
+    first = valuations[0]
+    rows: list[list[Any]] = [
+        ["", *(v.semivalue for v in valuations)],
+        ["verdict", *(v.verdict.kind for v in valuations)],
+        ["why", *(" ".join(one.short for one in v.verdict.reasons) for v in valuations)],
+        ["gain", *(gain_in_words(v) for v in valuations)],
+        ["how sure", *(how_sure(v) for v in valuations)],
+        ["next", *(what_next(v) for v in valuations)],
+        ["utility", " ".join(meaning(first))],
+        ["last training", last_day(first)],
+    ]
+    if isinstance(paid, Payments):
+        anyway = f"{PAID_ANYWAY}. " if paid.anyway else ""
+        rows += [["payments", f"{anyway}{paid.rule}"], ["amount", paid.amount]]
+    elif paid is not None:
+        rows.append(["payments", f"none: {without_directories(str(paid))}"])
+    return rows
+
+
+def _notes(valuations: Sequence[Valuation]) -> Rows:
+    rows = [
+        [v.semivalue, one.severity, one.code, without_directories(one.text)]
+        for v in valuations
+        for one in v.notes
+    ]
+    return [["semivalue", "severity", "code", "text"], *rows]
+
+
+def _trainings(v: Valuation) -> Rows:
+    trained = v.evaluations[[name for name in OF_TRAININGS if name in v.evaluations]]
+    if "failure" in trained:
+        trained = trained.assign(failure=trained["failure"].map(without_directories))
+    return _rows(trained)
+
+
+def _rows(frame: pd.DataFrame) -> Rows:
+    return [list(frame.columns), *frame.itertuples(index=False, name=None)]
+
+
+def _add(book: Workbook, name: str, rows: Rows, *, number: str = "General") -> None:
+    """Add a sheet of rows, the first of them headings; `number` is the format of fractions."""
+    sheet = book.create_sheet(name)
+    for i, row in enumerate(rows, start=1):
+        for j, thing in enumerate(row, start=1):
+            _fill(sheet, i, j, thing, number)
+    sheet.freeze_panes = "B2"
+    for cells in sheet.columns:
+        longest = max([NUMBER, *(len(cell.value) for cell in cells if cell.data_type == "s")])
+        sheet.column_dimensions[cells[0].column_letter].width = min(longest, WIDEST) + 2
+
+
+def _fill(sheet: Worksheet, i: int, j: int, thing: Any, number: str) -> None:
+    from openpyxl.styles import Alignment, Font
+
+    cell = sheet.cell(i, j)
+    cell.font = Font(bold=i == 1)
+    if isinstance(thing, Integral):
+        cell.value = int(thing)
+    elif isinstance(thing, Real):
+        cell.value = float(thing) if math.isfinite(thing) else None
+        cell.number_format = number
+    elif thing:
+        cell.value = cut(escape_controls(str(thing)), LONGEST_CELL)
+        # Last: openpyxl takes what begins with = for a formula, and #N/A for an error.
+        cell.data_type = "s"
+        # Excel keeps such a cell as text, also after somebody has opened it for editing.
+        cell.quotePrefix = cell.value.startswith(FORMULA)
+        cell.alignment = Alignment(wrap_text=True, vertical="top")
