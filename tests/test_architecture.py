@@ -53,20 +53,20 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_015,
+    "root": 1_042,
     "game": 1_306,
     "data": 1_162,
     "predictor": 1_882,
     "utility": 1_491,
     "training": 857,
     "store": 1_009,
-    "result": 1_460,
+    "result": 1_852,
     "baselines": 613,
     "valuation": 2_984,
     "report": 1_780,
     "tables": 1_702,
-    "runs": 1_233,
-    "cli": 835,
+    "runs": 1_858,
+    "cli": 1_039,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""
@@ -235,8 +235,17 @@ def test_the_public_names_are_these_and_importing_them_imports_nothing_heavy():
     assert dupre.__all__ == [
         *("DataVolume", "DupreError", "EngineError", "EvaluationError", "Folds", "Holdout"),
         *("InformationGain",),
-        *("InputError", "Interrupted", "LeastCore", "ModelUtility", "Owners", "Score"),
-        *("Semivalue", "StoreError", "Stored", "Valuation", "Valuer", "banzhaf", "baselines"),
+        *("InputError", "Interrupted", "LeastCore", "ModelUtility", "NotPayableError", "Owners"),
+        *(
+            "Score",
+            "Semivalue",
+            "StoreError",
+            "Stored",
+            "Valuation",
+            "Valuer",
+            "banzhaf",
+            "baselines",
+        ),
         *("beta_shapley", "engines", "estimators", "from_game", "from_table", "kernels"),
         *("leave_one_out", "metrics", "notes", "plots", "read_evaluations", "shapley", "stopping"),
         *("strategies", "tables", "to_game", "value"),

@@ -1,7 +1,10 @@
 import json
 
 from command_tables import (
+    WINE,
     result,
+    wine,
+    written,
 )
 from commands import refuse, run
 
@@ -29,3 +32,34 @@ def test_compare_prints_the_probability_and_predict_knows_any_coalition(finished
     told = json.loads(run("predict", "dupre-wine", *both, "--json", cwd=finished).stdout)
     assert told[0]["utility"] == found.evaluations["utility"][0]
     assert told[1]["low"] < told[1]["utility"] < told[1]["high"]
+
+
+def test_compare_of_two_runs_says_who_moved(copy):
+    (copy / "dupre-wine").rename(copy / "first")
+    frame = wine()
+    frame.loc[frame["winery"] == "Alba", "winery"] = "Fiano"
+    written(frame, copy / "next.csv")
+    run("value", "next.csv", *WINE[1:], "--budget", 14, "--run", "next", cwd=copy)
+    told = run("compare", "first", "next", cwd=copy).stdout
+    assert told.startswith("Shapley values of two results\n\nowner ")
+    assert "\nJoined: Fiano (" in told
+    assert "\nLeft: Alba (" in told
+    assert "\nBoth are scored on the same validation rows: the intervals are for these.\n" in told
+    assert told.endswith("of 4 owners moved by more than the intervals explain.\n")
+    (found,) = json.loads(run("compare", "first", "next", "--json", cwd=copy).stdout)
+    assert found["verdict"] == told.splitlines()[-1]
+    assert set(found["joined"]) == {"Fiano"}
+    both = json.loads(run("compare", "first", "first", "--json", cwd=copy).stdout)
+    assert [one["semivalue"] for one in both] == ["Shapley", "Banzhaf"]
+
+    how = ("value", "next.csv", *WINE[1:], "--budget", 3, "--holdout", 0.2, "--run")
+    run(*how, "other", "--metric", "balanced_accuracy", cwd=copy)
+    run(*how, "third", "--semivalue", "loo", cwd=copy)
+    assert "metric was accuracy, now balanced_accuracy" in refuse(
+        "compare", "first", "other", cwd=copy
+    )
+    assert "semivalue was Shapley, now leave-one-out" in refuse(
+        "compare", "first", "third", cwd=copy
+    )
+    message = refuse("compare", "first", "Alba", cwd=copy)
+    assert "there is no directory 'Alba'; state two owners, or the directory of a later" in message

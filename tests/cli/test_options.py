@@ -28,6 +28,7 @@ def test_what_is_no_number_is_shown_with_an_example(arguments, words):
 def test_every_option_is_a_setting_and_every_setting_an_option_or_for_people_to_edit():
     settings = {name for section in SECTIONS.values() for name in section.__struct_fields__}
     assert settings - set(SETTINGS) == {
-        *("path", "title", "contact", "logo", "commands", "columns", "forms")
+        *("path", "title", "contact", "logo", "commands", "columns", "forms", "ledger"),
+        "for_these_rows",  # `pay --for rows|population`: two words say more than a switch
     }
     assert set(FLAGS) < set(SETTINGS) < settings

@@ -1,53 +1,165 @@
+import csv
 import json
 import re
+import subprocess
+from pathlib import Path
 from unittest.mock import Mock, patch
 
+import pytest
+
 import dupre
-from command_tables import (
-    WINE,
-)
-from commands import refuse, run
+from command_tables import WINE, good, value
+from commands import COMMAND, environment, refuse, run
+from dupre.cli.exit_codes import ExitCode
+
+ASKED = ("pay", "paid", "--anyway", "--currency", "CHF", "--amount")
+NAMES = ("owner 0", "owner 1", "owner 2")
 
 
-def test_payments_are_printed_kept_and_part_of_every_later_page(data):
+@pytest.fixture
+def paid(copy):
+    """A directory with a finished run of its own, called paid."""
+    (copy / "dupre-wine").rename(copy / "paid")
+    return copy
+
+
+def contents(directory):
+    """Every file below a directory, but for locks, which are touched by whoever looks."""
+    every = (path for path in directory.rglob("*") if path.is_file())
+    return {path: path.read_bytes() for path in every if not path.name.endswith("lock")}
+
+
+def table(directory):
+    with (directory / "payments.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_values_that_are_not_payable_are_refused_with_a_code_of_its_own(data):
     run("value", *WINE, "--budget", "7", "--run", "paid", cwd=data)
-    refused = refuse("pay", "paid", "--amount", "99.95", cwd=data)
-    assert "not payable: Too few trainings" in refused
-    assert "state --anyway" in refused
+    refused = run("pay", "paid", "--amount", "99.95", cwd=data, code=ExitCode.NOT_PAYABLE)
+    assert refused.stdout == ""
+    assert refused.stderr.startswith("Error: not payable: Too few trainings")
+    assert refused.stderr.endswith("; to pay all the same, state --anyway\n")
     assert not (data / "paid/payments.csv").exists()
-    asked = ("pay", "paid", "--anyway", "--amount")
-    told = json.loads(run(*asked, "99.95", "--json", cwd=data).stdout)
-    assert told["notes"].pop(0)["code"] == "paid_anyway"
+    printed = run(*ASKED, "99.95", cwd=data).stdout
+    assert printed.startswith("Not payable, and paid anyway.\n")
+    assert "Paid although not payable" in (data / "paid/report.html").read_text()
+    told = json.loads(run(*ASKED, "99.95", "--json", cwd=data).stdout)
+    assert (told["verdict"], told["anyway"]) == ("not payable", True)
     assert sum(round(100 * one["payment"]) for one in told["payments"]) == 9995
     shown = run("show", "paid", "--verbose", cwd=data).stdout.splitlines()
-    lines = [f"Beware: {one['text']}" for one in told["notes"]]
+    lines = [f"Beware: {one['text']}" for one in told["notes"] if one["severity"] != "info"]
     assert lines == [line for line in shown if line.startswith("Beware")] != []
-    printed = run(*asked, "10", "--currency", "CHF", cwd=data).stdout
-    assert "sum" in printed
-    compared = run("compare", "paid", "Alba", "Etna", cwd=data).stdout
-    for text in (printed, compared):
-        assert text.endswith("\n".join(["", *lines, ""]))
-    table = (data / "paid/payments.csv").read_text()
-    assert table.startswith("owner,value,payment,low,high,currency\n")
+
+    before = (data / "paid/payments.csv").read_text()
     resumed = run("resume", "paid", "--budget", "+1", cwd=data).stderr
-    assert "The payments have changed: payments.csv and the page have the new ones." in resumed
-    (before,) = re.findall(r"Payments before: (\S+)", resumed)
-    assert (data / before).read_text() == table != (data / "paid/payments.csv").read_text()
-    page = (data / "paid/report.html").read_text()
+    assert "The table of payments has changed: payments.csv and the page have the new" in resumed
+    (kept,) = re.findall(r"Payments before: (\S+)", resumed)
+    assert (data / kept).read_text() == before != (data / "paid/payments.csv").read_text()
+
+
+def test_payments_are_printed_kept_and_part_of_every_later_page(paid):
+    printed = run(*ASKED, "10", cwd=paid).stdout
+    assert re.search(r"^sum +10.00$", printed, flags=re.MULTILINE)
+    assert sum(round(100 * float(row["payment"])) for row in table(paid / "paid")) == 1000
+    assert {row["currency"] for row in table(paid / "paid")} == {"CHF"}
+    page = (paid / "paid/report.html").read_text()
     assert "Payment (CHF)" in page
-    assert "paid although the values are not payable" in page  # for good
     assert "who is at or below zero gets nothing" in page
-    assert "above zero" in refuse("pay", "paid", "--amount", "0", cwd=data)
-    paid = (data / "paid/payments.csv").read_text()
+    report = ("report", "paid", "--statements", "st", "--only", "Alba")
+    (written,) = run(*report, cwd=paid).stdout.split()
+    assert "CHF" in (paid / written).read_text()
+    assert "--statements" in refuse("report", "paid", "--only", "Alba", cwd=paid)
+
+
+@pytest.mark.parametrize("amount", ["0", "-5", "nan"])
+def test_an_amount_that_cannot_be_shared_is_refused(paid, amount):
+    message = refuse(*ASKED, amount, cwd=paid)
+    assert message == f"--amount must be above zero, got {amount}\n"
+
+
+def test_a_dry_run_prints_the_same_and_changes_nothing(paid):
+    before = contents(paid)
+    told = run(*ASKED, "10", "--dry-run", "--book", cwd=paid)
+    assert told.stderr == "Nothing was written: --dry-run.\n"
+    assert contents(paid) == before
+    assert run(*ASKED, "10", cwd=paid).stdout == told.stdout
+
+
+def test_what_is_booked_is_paid_once_and_the_next_quarter_pays_the_difference(paid):
+    told = run(*ASKED, "10", "--book", cwd=paid).stderr
+    assert told.startswith("Booked as entries 1 to 5; the ledger is paid/ledger.jsonl, its last ")
+    ledger = (paid / "paid/ledger.jsonl").read_text()
+    entries = [json.loads(line) for line in ledger.splitlines()]
+    assert {e["owner"]: e["paid"] for e in entries} == {
+        row["owner"]: float(row["payment"]) for row in table(paid / "paid")
+    }
+    assert f'ledger = "{entries[-1]["digest"]}"' in (paid / "paid/config.toml").read_text()
+    again = run(*ASKED, "10", "--book", cwd=paid)
+    assert "Nothing to book" in again.stderr
+    assert "already paid  difference" in again.stdout
+    assert (paid / "paid/ledger.jsonl").read_text() == ledger
+
+    run("resume", "paid", "--budget", "+17", cwd=paid)
+    told = json.loads(run(*ASKED, "25", "--json", cwd=paid).stdout)["payments"]
+    booked = {entry["owner"]: entry["paid"] for entry in entries}
+    for one in told:
+        assert one["already_paid"] == booked[one["owner"]]
+        assert one["difference"] == pytest.approx(one["payment"] - one["already_paid"], abs=1e-9)
+    assert sum(round(100 * one["difference"]) for one in told) == 1500
+    refused = refuse(*ASKED, "5", "--book", cwd=paid)
+    assert "somebody would have to pay back: " in refused
+    assert "add --pay-back" in refused
+    run(*ASKED, "5", "--book", "--pay-back", cwd=paid)
+    ledger = (paid / "paid/ledger.jsonl").read_text()
+    assert round(sum(json.loads(line)["paid"] for line in ledger.splitlines()), 2) == 5.0
+
+
+def test_a_ledger_goes_on_in_the_run_of_the_next_quarter(paid):
+    run(*ASKED, "10", "--book", cwd=paid)
+    run("value", *WINE, "--budget", "7", "--run", "next", cwd=paid)
+    asked = ("pay", "next", "--anyway", "--currency", "CHF", "--amount", "12", "--after", "paid")
+    told = json.loads(run(*asked, "--json", cwd=paid).stdout)["payments"]
+    assert sum(round(100 * one["already_paid"]) for one in told) == 1000
+    run(*asked, "--book", cwd=paid)
+    first, both = ((paid / name / "ledger.jsonl").read_text() for name in ("paid", "next"))
+    assert both.startswith(first)
+    run(*ASKED, "11", "--book", cwd=paid)
+    assert "does not begin with that of 'paid'" in refuse(*asked, cwd=paid)
+
+
+def test_who_comes_again_under_an_old_name_is_another_partner(place):
+    good(20).to_csv("validation.csv", index=False)
+    value("--validation", "validation.csv", budget=7)
+    asked = ("pay", "run", "--anyway", "--book", "--pay-back", "--amount")
+    run(*asked, 10)
+    for frame in (good()[good()["who"] != "owner 1"], good()):
+        frame.to_csv("good.csv", index=False)
+        run("resume", "run", "--accept-rows", "--budget", 7)
+        told = run(*asked, 100).stdout
+    entries = [json.loads(line) for line in Path("run/ledger.jsonl").read_text().splitlines()]
+    joined = {name: [e["joined"] for e in entries if e["owner"] == name] for name in NAMES}
+    assert joined["owner 0"] == 3 * joined["owner 0"][:1]
+    before, after = joined["owner 1"]
+    assert before < after
+    assert re.search(
+        rf"Already paid to partners who left.* owner 1 \(joined by entry {before}\)", told
+    )
+
+
+def test_files_are_as_before_if_they_cannot_be_written_and_written_if_nobody_reads(paid):
+    run(*ASKED, "10", cwd=paid)
+    before = contents(paid)
     full = Mock(side_effect=dupre.InputError("'payments.csv' cannot be written"))
     with patch("dupre.runs.directory.replace_texts", full):
-        printed = run(*asked, "20", "--currency", "CHF", cwd=data, code=2)
-    assert "payment CHF" in printed.stdout
-    assert printed.stderr == "Error: 'payments.csv' cannot be written\n"
-    assert (data / "paid/payments.csv").read_text() == paid
-    report = ("report", "paid", "--statements", "st", "--only", "Alba")
-    (written,) = run(*report, cwd=data).stdout.split()
-    assert "<dt>Payment</dt><dd>" in (data / written).read_text()
-    assert " of 10.00 CHF" in (data / written).read_text()
-    assert "Paid although the values are not payable." in (data / written).read_text()
-    assert "--statements" in refuse("report", "paid", "--only", "Alba", cwd=data)
+        told = run(*ASKED, "20", cwd=paid, code=ExitCode.WRONG)
+    assert (told.stdout, told.stderr) == ("", "Error: 'payments.csv' cannot be written\n")
+    assert (
+        contents(paid / "paid").items()
+        >= {file: text for file, text in before.items() if file.parent.name == "paid"}.items()
+    )
+    text = f"{COMMAND} {' '.join(ASKED)} 20 | (exec 0<&-); echo ${{PIPESTATUS[0]}}"
+    how = {"capture_output": True, "text": True, "check": True, "env": environment()}
+    done = subprocess.run(["bash", "-c", text], cwd=paid, **how)
+    assert done.stdout == "0\n"
+    assert sum(round(100 * float(row["payment"])) for row in table(paid / "paid")) == 2000

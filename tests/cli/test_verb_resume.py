@@ -262,7 +262,8 @@ def test_nothing_of_a_directory_from_elsewhere_is_run_unasked(place):
     external = place / "ask/config.toml"
     external.write_text(external.read_text().replace("empty = 0.5", "empty = 0.75"))
     done = place / "run-by-a-stranger"
-    for verb in (("predict", "run", "--members", "owner 0"), ("resume", "run", "--dask", "")):
+    members = ("--members", "owner 0")
+    for verb in (("predict", "run", *members), ("resume", "run", "--dask", ""), ("verify", "run")):
         message = refuse(*verb)
         assert "'run' was not made here: its config.toml would make this command read " in message
         assert "import 'evil:M' and 'evil:K' and connect to 'tcp://127.0.0.1:1'. If" in message

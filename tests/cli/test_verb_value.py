@@ -183,7 +183,7 @@ def test_owners_that_may_be_one_or_have_one_row_are_named():
     assert re.search(r"^single +1 ", done.stdout, flags=re.MULTILINE)
 
     data = written(good().replace({"who": {"owner 1": "Owner 0"}}))
-    done = run("value", data, *ROLES, "--budget", 3, "--run", "my run", "--holdout", 0.2)
+    done = run("value", data, *ROLES, "--budget", 3, "--run", "my run", "--holdout", 0.4)
     assert "more trainings: dupre resume 'my run' --budget +3\n" in done.stdout  # can be typed
     told = "Owner 0 and owner 0 look like one owner, and are taken for 2; write"
     assert f"  check       {told}" in done.stderr

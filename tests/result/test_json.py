@@ -113,6 +113,21 @@ def test_what_is_written_is_strict_json_and_is_read_to_the_last_digit(valuation)
         assert [owner[name] for owner in owners] == column.tolist()
 
 
+def test_resamples_are_left_out_where_a_store_has_them_and_nothing_else_is():
+    v = valued()
+    some = np.random.default_rng(0).random((len(v.evaluations), 200))
+    texts = [json.dumps(row.tolist(), separators=(",", ":")) for row in some]
+    scored = replace(v, evaluations=v.evaluations.assign(resampled=texts))
+    again = loads(scored.to_json())[0].evaluations["resampled"]
+    assert again.tolist() == texts
+    short = dumps([scored], resamples=False)
+    without = replace(scored, evaluations=scored.evaluations.drop(columns="resampled"))
+    assert short == dumps([without]) == dumps(loads(short))
+    assert "resampled" not in short
+    same(loads(short)[0], without)
+    assert len(json.loads(short)["evaluations"]["utility"]) == len(some)
+
+
 def test_the_parts_of_many_owners_are_packed():
     v = KINDS["many owners"]()
     scored = v.evaluations.assign(resampled="[0.25,null,0.75]")
@@ -148,10 +163,10 @@ NO_RESULTS = {
     "": "this is no JSON",
     "[" * 100_000: "this is no JSON",
     "[]": "this is no result of dupre",
-    f"{HEAD}4}}": "has version 4 of the format, this dupre knows version 5; read it with the",
-    f"{HEAD}5}}": "is damaged: valuations is missing",
-    f'{HEAD}5, "valuations": [], {PARTS}}}': "holds no valuation",
-    f'{HEAD}5, "valuations": [], {PARTS}, "x": 1}}': "damaged: x is not known; the document has",
+    f"{HEAD}5}}": "has version 5 of the format, this dupre knows version 6; read it with the",
+    f"{HEAD}6}}": "is damaged: valuations is missing",
+    f'{HEAD}6, "valuations": [], {PARTS}}}': "holds no valuation",
+    f'{HEAD}6, "valuations": [], {PARTS}, "x": 1}}': "damaged: x is not known; the document has",
 }
 
 

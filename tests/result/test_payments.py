@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dupre import InputError
-from dupre.notes import Code, note
+from dupre import InputError, NotPayableError
+from dupre.notes import Code, note, warnings
 from dupre.result.remarks import with_notes
-from reporting import UNKNOWN_ROWS, change, exact, valuation, warned
+from reporting import UNKNOWN_ROWS, change, exact, valuation
 
 NUMBERS = st.lists(st.floats(-1, 1), min_size=1, max_size=12).filter(
     lambda found: max(found) > 1e-3
@@ -81,7 +81,7 @@ def test_intervals_are_those_of_the_share_itself_and_the_text_states_the_rule():
     text = str(certain([0.75, 0.25, -0.1]).payments(1_000, currency="JPY", minimum=10))
     assert "payment JPY" in text
     assert "1,000" in text
-    assert "who is at or below zero gets the minimum. Nobody gets less than 10." in text
+    assert "who is at or below zero gets the minimum of 10." in text
     assert "gets nothing" not in text
     assert "743" in text  # 990 in proportion 3 to 1, to whole yen
     small = certain([0.75, 0.25, -0.1]).payments(1_000, currency="jpy", minimum=10)
@@ -116,7 +116,7 @@ def test_a_payment_outside_its_own_interval_is_said_with_the_reason_and_the_reme
     assert told.text.startswith(f"the payment of {v.owners[0]} is outside its own 95 % interval")
     assert "gets a part if its value is above zero" in told.text
     assert "by more trainings, or agree" in told.text
-    assert str(paid).endswith(str(told))
+    assert str(paid).endswith(f"\n- The payment of {v.owners[0]} is outside its own 95 % interval.")
     of_rows = change(v, validation=v.uncertainty.total, validation_rows=80)
     assert "by more validation rows" in of_rows.payments(10_000, anyway=True).notes[-1].text
     noisy = change(v, noise=v.uncertainty.total)
@@ -134,7 +134,8 @@ def test_rounding_alone_puts_no_payment_outside_its_interval(values, cents):
 
 def test_terms_that_cannot_be_kept_are_refused():
     for values, terms, message in (
-        ([0.5], {"amount": 0}, "above zero"),
+        ([0.5], {"amount": 0}, "amount must be above zero, got 0"),
+        ([0.5], {"amount": -5}, "amount must be above zero, got -5"),
         ([0.5], {"amount": float("nan")}, "finite"),
         ([0.5], {"amount": 1.005}, "at most 2 decimals"),
         ([0.5], {"amount": 1.5, "currency": "JPY"}, "at most 0 decimals"),
@@ -162,23 +163,41 @@ def test_values_that_may_all_be_below_zero_share_nothing_and_the_remedy_is_the_r
         ({"noise": 0.6 * np.eye(2)}, "repeat the trainings first"),
     ):
         with pytest.raises(InputError, match=rf"too .* 25 % none of them is above zero; {remedy}$"):
-            change(v, **parts).payments(100)
+            change(v, **parts).payments(100, anyway=True)
     with pytest.raises(InputError, match="49 % their sum is not above zero; train"):
-        v.payments(100, negative="owe")
+        v.payments(100, negative="owe", anyway=True)
 
 
-def test_rows_are_named_and_so_is_what_the_values_beware_of():
+def test_values_that_are_not_payable_are_paid_only_anyway_which_is_said_with_the_reasons():
     v = change(valuation(4), notes=(note(Code.LEAK, "all is new."),), first_left=2)
-    with pytest.raises(InputError, match=r"not payable: Too few trainings: .*state anyway=True"):
-        v.payments(100)
-    text = str(v.payments(100, anyway=True))
-    assert text.endswith("\n".join(["", *warned(v)]))
-    assert text.count("Beware: ") == 3
-    assert "paid although the values are not payable: Too few trainings" in text
+    for terms in ({}, {"negative": "owe"}):
+        with pytest.raises(
+            NotPayableError, match=r"^not payable: Too few trainings: .*state anyway"
+        ):
+            v.payments(100, **terms)
+    paid = v.payments(100, anyway=True)
+    assert (paid.anyway, paid.verdict) == (True, "not payable")
+    lines = str(paid).split("\n")
+    assert lines[0] == "Not payable, and paid anyway."
+    assert lines[-3:] == [paid.rule, *(f"- {one.short}" for one in warnings(v.notes))]
+    assert [one.code for one in paid.notes] == [Code.FIRST_GUESS, Code.LEAK]
+    sure = valuation(4).payments(100, anyway=True)  # it is no word about values that are payable
+    assert (sure.anyway, str(sure).split("\n")[0]) == (False, "Payable with reservations.")
+
+
+def test_payments_say_for_whom_their_intervals_are_and_how_wide_they_are_for_the_others():
     v = valuation(4)
     assert UNKNOWN_ROWS in change(v, validation=None).payments(100).rule
     known = change(v, validation=np.eye(4) / 1e6, validation_rows=80)
-    assert known.payments(100).rule.endswith("that the 80 validation rows come from.")
+    for alone in (False, True):
+        paid, other = (known.payments(100, for_these_rows=one) for one in (alone, not alone))
+        wide = float((other.frame["high"] - other.frame["low"]).max()) / 2
+        whom = ("the population that the 80 validation rows come from", "these alone")
+        if alone:
+            whom = ("these 80 validation rows", "the population they come from")
+        assert paid.for_these_rows == alone
+        assert f"Intervals are for {whom[0]}; for {whom[1]}, up to ± {wide:.2f}." in paid.rule
+    of_rows = change(v, covariance=np.eye(4) / 1e6, validation=np.eye(4) / 1e6, validation_rows=80)
+    assert of_rows.payments(100).rule.endswith("for these alone, payments are exact.")
     split = note(Code.ONE_SPLIT, "Another split is in no interval.")
-    held = with_notes(known, [split])
-    assert f"{known.payments(100).rule} {split.text}" == held.payments(100).rule
+    assert with_notes(known, [split]).payments(100).notes == (split,)

@@ -3,17 +3,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import dupre
 from dupre.notes import Code, has, note, select
 from dupre.report.page import page
 from dupre.report.statements import statements
 from dupre.report.summary import answer, texts
+from dupre.result.as_text import what_next
 from dupre.result.remarks import with_notes
 from dupre.result.uncertainty import DOMINANT, OF_ROWS, trainings_help
+from owners_and_games import make_owners
 from reporting import UNKNOWN_ROWS, change, least_core, valuation
 
 ONE_SPLIT = note(
     Code.ONE_SPLIT, "How much another split would change the values is in no interval."
 )
+
+QUIETLY = {"progress": False, "repeats": 1}
 
 
 @pytest.mark.parametrize("part", [None, np.zeros((4, 4)), np.eye(4) / 1e6])
@@ -66,3 +71,46 @@ def test_more_trainings_are_called_of_no_use_only_if_they_are_for_every_owner():
         assert trainings_help(v) != told
         assert has(v.notes, Code.MORE_ROWS) == told
         assert ("More trainings can hardly narrow" in v.explain()) == told
+
+
+def small_beside_large(rough, seed, owners):
+    """Four owners of one each and one of a tenth, which coalitions of middle size do not follow.
+
+    The validation rows leave each value in doubt by far more than the small one.
+    """
+    rng = np.random.default_rng(seed)
+    odd, rows = rough * rng.normal(size=32), 1.5 * rng.normal(size=(100, 5))
+
+    def utility(members):
+        row = np.isin(owners.names, members)
+        jumps = odd[int(row @ (1 << np.arange(5)))] if 2 <= row.sum() <= 3 else 0.0
+        own = float(row @ [1, 1, 1, 1, 0.1] + jumps)
+        return dupre.Score(own, own + rows @ row)
+
+    utility.fingerprint = "small beside large"
+    return utility
+
+
+def test_more_trainings_are_of_use_while_they_may_move_a_payment_by_a_quarter():
+    owners = make_owners(5)
+    moves, told = [], []
+    for seed in range(8):
+        found = [
+            dupre.value(owners, small_beside_large(0.15, seed, owners), budget=k, **QUIETLY)
+            for k in (20, 30)
+        ]
+        v = found[0]
+        # By the intervals alone nothing is left to gain.
+        untrained = np.sqrt(np.diag(v.uncertainty.untrained))
+        assert v.uncertainty.shares()["rows"] >= DOMINANT
+        assert (untrained < 0.1 * v.uncertainty.std()).all()
+        before, after = (one.payments(1e5, anyway=True).frame["payment"] for one in found)
+        moves.append(abs(after[owners.names[4]] / before[owners.names[4]] - 1) >= 0.25)
+        told.append(has(v.notes, Code.MORE_ROWS))
+        assert ("or more trainings" in what_next(v)) != told[-1]
+    assert any(moves)
+    assert not any(told)
+    calm = dupre.value(owners, small_beside_large(0.001, 0, owners), budget=20, **QUIETLY)
+    assert has(calm.notes, Code.MORE_ROWS)
+    assert what_next(calm).startswith("more validation rows")
+    assert "more trainings" not in what_next(calm)

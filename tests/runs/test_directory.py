@@ -9,6 +9,7 @@ import pytest
 import dupre
 from commands import RUN_FILES
 from dupre.runs.directory import RunDirectory, spreadsheet
+from dupre.runs.ledger import Ledger
 from dupre.spec import spec_of
 from owners_and_games import LoggedGame, make_owners
 
@@ -55,9 +56,9 @@ def test_payments_are_those_of_the_page_and_earlier_ones_are_kept(directory, val
     directory.write_results([valuation])
     assert not directory.payments.exists()
     terms = SPEC.change(amount=1000, currency="EUR", anyway=True)
-    assert directory.write_payments([valuation], terms) is None
+    assert directory.write_payments([valuation], terms, Ledger()) is None
     first = directory.payments.read_text()
-    assert directory.write_payments([valuation], terms) is None
+    assert directory.write_payments([valuation], terms, Ledger()) is None
     assert directory.write_results([valuation]) is None
 
     other = replace(valuation, mean=valuation.mean * np.array([3, 1, 1, 1]))
@@ -65,15 +66,16 @@ def test_payments_are_those_of_the_page_and_earlier_ones_are_kept(directory, val
     kept = directory.write_results([other])
     assert {file.name for file in kept.iterdir()} == {"result.json", "values.csv", "payments.csv"}
     assert (kept / "payments.csv").read_text() == first
+    assert "Payment (EUR)" in directory.report.read_text()
     for row in csv.DictReader(io.StringIO(directory.payments.read_text())):
-        assert f"{float(row['payment']):,.2f} of 1,000.00 EUR" in directory.report.read_text()
+        assert f">{float(row['payment']):,.2f}</td>" in directory.report.read_text()
     assert not directory.has_other_payments(other)
     assert directory.write_report([other]) is None
 
     second = directory.payments.read_text()
     assert directory.write_report([valuation], final=False) is None  # a run that is not finished
     assert directory.payments.read_text() == second
-    assert "1,000.00 EUR" not in directory.report.read_text()
+    assert "Payment (EUR)" not in directory.report.read_text()
     kept = directory.write_report([valuation])
     assert [file.name for file in kept.iterdir()] == ["payments.csv"]
     assert directory.payments.read_text() == first
@@ -85,14 +87,16 @@ def test_payments_are_those_of_the_page_and_earlier_ones_are_kept(directory, val
 
 def test_no_text_of_payments_is_a_formula_for_a_spreadsheet(directory, valuation):
     directory.write_results([valuation])
-    directory.write_payments([valuation], SPEC.change(amount=1000, currency="=1+1", anyway=True))
+    terms = SPEC.change(amount=1000, currency="=1+1", anyway=True)
+    directory.write_payments([valuation], terms, Ledger())
     rows = list(csv.DictReader(io.StringIO(directory.payments.read_text())))
     assert {row["currency"] for row in rows} == {"'=1+1"}
 
 
 def test_files_saved_by_others_and_a_history_with_gaps_do_no_harm(directory, valuation):
     directory.write_results([valuation])
-    directory.write_payments([valuation], SPEC.change(amount=1000, currency="EUR", anyway=True))
+    terms = SPEC.change(amount=1000, currency="EUR", anyway=True)
+    directory.write_payments([valuation], terms, Ledger())
     directory.payments.write_bytes(b"owner;payment\r\nAnn\xe4;3\r\n")  # as a spreadsheet saves it
     kept = directory.write_report([valuation])
     assert kept.name == "1"

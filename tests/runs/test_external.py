@@ -7,7 +7,7 @@ from dupre.errors import InputError
 from dupre.result.valuation import Valuation
 from dupre.runs.external import check_within, parse_members, read_results
 from dupre.spec import Files
-from dupre.store.frames import as_frame
+from dupre.store.frames import as_frame, read_evaluations
 from dupre.training.evaluation import Evaluation, Training
 
 
@@ -60,7 +60,8 @@ def test_the_command_reads_what_a_frame_of_evaluations_writes_and_keeps_it(tmp_p
     frame.to_csv(sheet, index=False) if suffix == "csv" else frame.to_parquet(sheet)
     run("record", "dupre-data", sheet, cwd=tmp_path)
     found = Valuation.from_json((tmp_path / "dupre-data" / "result.json").read_text())
-    assert sorted(found.evaluations["resampled"]) == sorted(frame["resampled"])
+    kept = read_evaluations(tmp_path / "dupre-data" / "store.sqlite")
+    assert sorted(kept["resampled"]) == sorted(frame["resampled"])
     assert found.uncertainty.validation is not None
 
 

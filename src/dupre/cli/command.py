@@ -19,7 +19,7 @@ from dupre.cli.compare import compare
 from dupre.cli.demo import demo
 from dupre.cli.exit_codes import ExitCode
 from dupre.cli.init import init
-from dupre.cli.output import command_message, say
+from dupre.cli.output import command_message, open_streams, say
 from dupre.cli.pay import pay
 from dupre.cli.predict import predict
 from dupre.cli.record import record
@@ -28,8 +28,8 @@ from dupre.cli.resume import resume
 from dupre.cli.show import show
 from dupre.cli.suggest import suggest
 from dupre.cli.value import value
+from dupre.cli.verify import verify
 from dupre.errors import DupreError, NotPayableError
-from dupre.files import open_closed_streams, open_lossy
 
 
 class Verbs(TyperGroup):
@@ -62,6 +62,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     show: "show dupre-patients",
     report: "report dupre-patients",
     pay: "pay dupre-patients --amount 10000 --currency CHF",
+    verify: "verify dupre-patients",
     compare: "compare dupre-patients Basel Bern",
     predict: "predict dupre-patients --members Basel,Bern",
     init: "init patients.csv --owner hospital --target outcome --empty 0.5",
@@ -106,13 +107,7 @@ def run_command() -> None:
     """Run the command. A traceback is shown with --debug only, before or after the verb."""
     gc.set_threshold(OBJECTS)
     debug = "--debug" in sys.argv
-    open_closed_streams()
-    if sys.stderr is sys.__stderr__:
-        sys.stderr = open_lossy(2)
-    # `dupre show | head` is no error: files are written before anything is printed.
-    if sys.stdout is sys.__stdout__:
-        sys.stdout = open_lossy(1, answers=True)
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    open_streams()
     try:
         app([argument for argument in sys.argv[1:] if argument != "--debug"], prog_name="dupre")
     except Exception as error:  # also of models and metrics: the user sees a line, not a traceback

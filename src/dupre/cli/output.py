@@ -19,6 +19,7 @@ from dupre.cli import options as o
 from dupre.cli.exit_codes import ExitCode
 from dupre.cli.options import absolute
 from dupre.errors import Remedy
+from dupre.files import open_closed_streams, open_lossy
 from dupre.notes import warnings
 from dupre.wording import LONGEST_LINE, cut, escape_controls, json_text
 
@@ -45,13 +46,25 @@ class Place:
 
     def open(self, validation: str | None = None) -> tuple[RunDirectory, Run]:
         """The directory, and the run with its data."""
-        from dupre.runs.directory import RunDirectory
         from dupre.runs.resume import reopen
 
+        self.check_trusted()
+        return reopen(self.run, *self.moved(validation))
+
+    def check_trusted(self) -> None:
+        """Raise InputError if the directory names what this user has neither made nor trusted."""
+        from dupre.runs.directory import RunDirectory
+        from dupre.runs.trust import check_made_here
+
+        spec = RunDirectory(self.run).spec()
         if self.trust:
-            remember_spec(RunDirectory(self.run).spec())
-        moved = [path and absolute(path) for path in (self.data, validation)]
-        return reopen(self.run, *moved, trusted=self.trust)
+            remember_spec(spec)
+        else:  # before anything that it names is read or imported
+            check_made_here(spec, str(self.run))
+
+    def moved(self, validation: str | None) -> list[str | None]:
+        """Where the data and the validation rows are now, if they moved."""
+        return [path and absolute(path) for path in (self.data, validation)]
 
 
 def about_a_run(verb: Callable[..., None]) -> Callable[..., None]:
@@ -98,7 +111,7 @@ class Printing:
         if self.json:
             from dupre.result.json import dumps
 
-            print(dumps(valuations))
+            print(dumps(valuations, resamples=False))  # as in result.json
         elif self.verbose:
             print("\n\n".join(v.explain() for v in valuations))
         else:
@@ -127,11 +140,12 @@ def prints_values(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def say_kept(kept: Path | None) -> None:
-    """Say that payments have changed, and where those are that others took the place of."""
+    """Say that the table of payments has changed, and where the one before is."""
     if kept is not None and (kept / "payments.csv").is_file():
         paid = (kept.parent.parent / "payments.csv").is_file()
-        now = "payments.csv and the page have the new ones" if paid else "the page says why"
-        what = "The payments have changed" if paid else "There are no payments any more"
+        now = "payments.csv and the page have the new one" if paid else "the page says why"
+        # The table: payments may be the same, and their intervals or what is already paid others.
+        what = "The table of payments has changed" if paid else "There are no payments any more"
         say(f"{what}: {now}. Payments before: {kept / 'payments.csv'}")
 
 
@@ -233,6 +247,17 @@ def command_message(error: BaseException) -> str:
     return "".join(
         COMMAND_WORDS[part].format(run=run) if isinstance(part, Remedy) else part for part in parts
     )
+
+
+def open_streams() -> None:
+    """Open streams that are closed, and let whoever reads them go away."""
+    open_closed_streams()
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = open_lossy(2)
+    # `dupre show | head` is no error: files are written before anything is printed.
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = open_lossy(1, answers=True)
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
 def say(text: str) -> None:

@@ -53,6 +53,14 @@ class Uncertainty(ReadOnlyArrays):
         return total_covariance(self.prediction, self.sampling, None, self.deal)
 
     @property
+    def untrained(self) -> Floats:
+        """Covariance due to coalitions not evaluated or not drawn, (n, n): trainings reduce it."""
+        size, axes = np.linalg.eigh(self.prediction - self.noise)
+        # Where nearly all is noise, rounding leaves less than zero.
+        rest = (axes * np.maximum(size, 0.0)) @ axes.T
+        return bounded_sum(rest, self.sampling)
+
+    @property
     def varies_with_rows(self) -> bool:
         """Whether other validation rows are known to give other values."""
         return self.validation is not None and bool(self.validation.any())

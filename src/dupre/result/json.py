@@ -6,7 +6,8 @@ with its type, and no other field is allowed. Numbers keep every digit; a number
 bounds, shares and ranks of owners, are written for the reader; they follow from the rest and must
 not contradict it when they are read.
 
-Written as lists, scores on resamples are nine tenths of a document of 5 owners, the matrices of 300
+Scores on resamples are nine tenths of a document of 5 owners, also packed: they are as good as
+random digits. A run directory keeps them in its store alone. Written as lists, the matrices of 300
 owners are 10 MB of digits, and the names of coalitions are 2 MB. A list of scores is therefore the
 base64 text of its 64-bit numbers, least significant byte first, compressed by zlib: no digit is
 lost. Of many owners a matrix is packed in the same way, if it is symmetric its lower triangle, row
@@ -43,7 +44,7 @@ from dupre.wording import json_numbers, quote, quote_names
 Kind = TypeVar("Kind", bound=Values)
 
 FORMAT = "dupre result"
-VERSION = 5
+VERSION = 6
 """Of the format; it changes with every field, so that a document is read as it was meant."""
 
 PACKED_FROM = 51
@@ -113,13 +114,18 @@ _KINDS = {
 """What msgspec calls the types of JSON, in words."""
 
 
-def dumps(valuations: Sequence[Values]) -> str:
+def dumps(valuations: Sequence[Values], *, resamples: bool = True) -> str:
     """The JSON document of some valuations of the same trainings.
+
+    Args:
+        valuations: of the same trainings.
+        resamples: whether scores on resamples are written; not if a store beside it has them.
 
     Raises:
         InputError: a text holds half a character, for which JSON has no form.
     """
     first, evidence = valuations[0], valuations[0].facts.evidence
+    left_out = [] if resamples else ["resampled"]
     whole = {
         "format": FORMAT,
         "version": VERSION,
@@ -127,7 +133,7 @@ def dumps(valuations: Sequence[Values]) -> str:
             {"verdict": _verdict(v), "owners": _owner_rows(v)} | _plain(v, len(v.owners))
             for v in valuations
         ],
-        "evaluations": first.evaluations,
+        "evaluations": first.evaluations.drop(columns=left_out, errors="ignore"),
         "provenance": first.facts.provenance,
         "distances": evidence and evidence.distances,
         "shared": evidence and evidence.shared,

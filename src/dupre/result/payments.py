@@ -183,13 +183,18 @@ def share_amount(
         verdict=found.kind,
         for_these_rows=for_these_rows,
     )
-    if names := paid.outside:
-        one = "payment of {} is outside its own 95 % interval"
-        several = "payments of {} are outside their own 95 % intervals"
-        told = (one if len(names) == 1 else several).format(join_list(map(printable, names)))
-        text = f"the {told}. {explain_outside(v)}"
-        paid = replace(paid, notes=(*notes, note(Code.PAID_OUTSIDE, text, owners=list(names))))
-    return paid
+    return replace(paid, notes=(*notes, *_outside(v, paid.outside)))
+
+
+def _outside(v: Values, names: tuple[str, ...]) -> list[Note]:
+    """Whose payment is outside its own interval, and why."""
+    if not names:
+        return []
+    one = "payment of {} is outside its own 95 % interval"
+    several = "payments of {} are outside their own 95 % intervals"
+    told = (one if len(names) == 1 else several).format(join_list(map(printable, names)))
+    text = f"the {told}. {explain_outside(v)}"
+    return [note(Code.PAID_OUTSIDE, text, owners=list(names))]
 
 
 @dataclass(frozen=True)
@@ -207,7 +212,8 @@ def _interval(v: Values, terms: _Terms) -> tuple[tuple[Floats, Floats] | None, f
 
     None if that part is too small.
     """
-    draws = draw_values(v, DRAWS, for_these_rows=terms.for_these_rows)
+    found = v.uncertainty
+    draws = draw_values(v, DRAWS, found.for_these_rows if terms.for_these_rows else found.total)
     shareable = are_shareable(draws, terms.negative)
     part = float(np.mean(shareable))
     if part < 0.975:

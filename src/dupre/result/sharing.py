@@ -16,6 +16,9 @@ from dupre.result.values import Values
 Negative = Literal["zero", "owe"]
 """What a negative value means: no payment, or a payment by the owner."""
 
+FEWER_DRAWS = 2_000
+"""Joint draws for what is no payment: parts of an amount are known to about 0.01 by so many."""
+
 
 def without_rounding(v: Values) -> Floats:
     """The values, (n,); those that are only rounding errors of utilities are zero."""
@@ -29,12 +32,8 @@ def are_shareable(values: Floats, negative: Negative) -> Bools:
     return np.asarray(found > 0)
 
 
-def draw_values(v: Values, draws: int, *, for_these_rows: bool = False) -> Floats:
-    """Joint draws of the values from their normal distribution, (m, n).
-
-    For the population that the validation rows come from, or for these rows alone.
-    """
-    covariance = v.uncertainty.for_these_rows if for_these_rows else v.uncertainty.total
+def draw_values(v: Values, draws: int, covariance: Floats) -> Floats:
+    """Joint draws of the values with a normal error of this covariance, (m, n)."""
     # A little is added to the diagonal: the values may have a known sum, so that the covariance
     # is singular, and its factor must not depend on rounding.
     n, variance = len(v.owners), np.maximum(np.diag(covariance), 0.0)
@@ -68,3 +67,17 @@ def share(values: Floats, amount: float, negative: Negative, minimum: float) -> 
     above[:, 0] = True  # also if rounding puts the share of the greatest just below the minimum
     last = n - 1 - np.argmax(above[:, ::-1], axis=1)
     return np.asarray(np.maximum(minimum, scale[np.arange(m), last, None] * positive))
+
+
+def share_parts(v: Values, covariance: Floats) -> tuple[Floats, Floats] | None:
+    """Parts of an amount by the values, (n,), and by draws with errors of this covariance, (m, n).
+
+    A draw that shares nothing is NaN; None if the values themselves share nothing.
+    """
+    if not are_shareable(without_rounding(v)[None], "zero")[0]:
+        return None
+    size = np.abs(v.mean).max()  # a part of a sum below 1e-308 has no inverse
+    draws = draw_values(v, FEWER_DRAWS, covariance) / size
+    parts, shareable = np.full_like(draws, np.nan), are_shareable(draws, "zero")
+    parts[shareable] = share(draws[shareable], 1.0, "zero", 0.0)
+    return share(v.mean[None] / size, 1.0, "zero", 0.0)[0], parts

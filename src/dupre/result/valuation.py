@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dupre.result.as_text import explain_valuation, format_valuation
+from dupre.result.changes import Changes, changes
 from dupre.result.json import dumps, loads
 from dupre.result.payments import Payments, share_amount
 from dupre.result.sharing import Negative
@@ -52,6 +53,14 @@ class Valuation(Values):
                 not known here.
         """
         return loads(text, cls)[0]
+
+    def changes_since(self, before: Values) -> Changes:
+        """How the values moved since an earlier result, and whether intervals explain it.
+
+        Raises:
+            InputError: the semivalue, the metric or the target is another, or nobody is in both.
+        """
+        return changes(before, self)
 
     def payments(
         self,

@@ -13,7 +13,7 @@ import numpy as np
 from dupre.notes import BEWARE, GUESSED, STOP, Code, Note, note, worst_first
 from dupre.result.covariances import probability_above_zero
 from dupre.result.records import none_above_floor
-from dupre.result.sharing import are_shareable, draw_values, share, without_rounding
+from dupre.result.sharing import share_parts
 from dupre.result.uncertainty import IN_NO_INTERVAL
 from dupre.result.values import Values
 from dupre.wording import percent
@@ -27,9 +27,6 @@ on data."""
 
 MUCH_UNDECIDED = 0.25
 """Part of an amount above which who pays should know that it is undecided."""
-
-DRAWS = 2_000
-"""Joint draws of the values: the undecided part is known to about 0.01 from so many."""
 
 DECIDING = frozenset({Code.NO_GAIN, Code.GAIN_UNSURE, Code.AMOUNT_UNDECIDED, Code.PART_UNDECIDED})
 """Codes of the notes that this module makes."""
@@ -95,15 +92,11 @@ def undecided_part(v: Values) -> float:
 
     Half the sum of what owners get more or less in a draw; all of it in a draw that shares nothing.
     """
-    if not are_shareable(without_rounding(v)[None], "zero")[0]:
+    if (found := share_parts(v, v.uncertainty.total)) is None:
         return 1.0
-    size = np.abs(v.mean).max()  # a part of a sum below 1e-308 has no inverse
-    draws, mean = draw_values(v, DRAWS) / size, v.mean[None] / size
-    shareable = are_shareable(draws, "zero")
-    moved = np.ones(len(draws))
-    paid = share(mean, 1.0, "zero", 0.0)
-    moved[shareable] = np.abs(share(draws[shareable], 1.0, "zero", 0.0) - paid).sum(axis=1) / 2
-    return float(np.clip(moved.mean(), 0.0, 1.0))
+    paid, draws = found
+    moved = np.abs(draws - paid).sum(axis=1) / 2
+    return float(np.clip(np.where(np.isnan(moved), 1.0, moved).mean(), 0.0, 1.0))
 
 
 def _gain(v: Values) -> float:

@@ -146,7 +146,8 @@ class RunDirectory:
         Returns:
             where the files before are kept; None if there were none, or they say the same.
         """
-        texts = {self.result: json.dumps(valuations), self.table: spreadsheet(valuations)}
+        found = json.dumps(valuations, resamples=False)  # the store has them
+        texts = {self.result: found, self.table: spreadsheet(valuations)}
         return self._replace(texts | self._pages(valuations, self.spec()))
 
     def _replace(self, texts: Mapping[Path, str | None]) -> Path | None:

@@ -18,7 +18,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 import msgspec
 import pandas as pd
@@ -31,6 +31,9 @@ from dupre.result.sharing import Negative
 from dupre.result.values import Values
 from dupre.spec import Payment
 from dupre.wording import ROWS_OF, join_list, printable
+
+Unlike: TypeAlias = tuple[str, float | str | None, float | str | None]
+"""What differs, as it was booked, and as it is recomputed."""
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -151,11 +154,13 @@ def read_ledger(file: Path, head: str = "") -> Ledger:
         except (msgspec.DecodeError, UnicodeDecodeError):
             breaks.append(f"line {number} is no entry")
             continue
-        before = entries[-1].digest if entries else ""
+        last = (entries[-1].number, entries[-1].digest) if entries else (0, "")
         if entry.sealed().digest != entry.digest:
-            breaks.append(f"entry {number} was changed after it was booked")
-        elif (entry.number, entry.before) != (number, before):
-            breaks.append(f"entry {number} does not follow the one before it")
+            breaks.append(f"entry {entry.number} was changed after it was booked")
+        elif (entry.number - 1, entry.before) != last:
+            # In relation to the one before: what is missing is said once, not of all that follow.
+            before = f"entry {last[0]}" if entries else "the beginning"
+            breaks.append(f"entry {entry.number} does not follow {before}")
         entries.append(entry)
     if head and not breaks and all(entry.digest != head for entry in entries):
         breaks.append(f"entries after number {len(entries)} are missing")
@@ -274,23 +279,37 @@ def digest_of(table: str) -> str:
 
 
 def differences(
-    booking: Sequence[Entry], payments: Payments, before: Ledger
-) -> list[tuple[str, float, float]]:
-    """Owners whose entry differs from payments recomputed: name, booked, recomputed.
+    booking: Sequence[Entry], payments: Payments, before: Ledger, rows: Mapping[str, str]
+) -> list[Unlike]:
+    """What of a booking does not follow from its result: what it is, booked, recomputed.
 
     Args:
         booking: its entries.
         payments: by the same terms and the same values.
         before: the ledger before the booking.
+        rows: digests by name, among them those of the owners' rows.
     """
     paid = with_paid(payments, before)
-    frame = paid.table()
+    frame, partners = paid.table(), before.partners
     due = frame["difference"] if paid.paid is not None else frame["payment"]
-    least = 0.5 * 10.0**-payments.places
-    found = []
+    found: list[Unlike] = []
     for entry in booking:
-        now = float(due.get(entry.owner, 0.0))
-        if abs(entry.paid - now) > least:
-            found.append((entry.owner, entry.paid, now))
+        name = printable(entry.owner)
+        if entry.owner not in frame.index:
+            found.append((f"entry of {name}", entry.paid, None))
+            continue
+        expected: dict[str, float | str] = {
+            "payment": float(frame["payment"][entry.owner]),
+            "paid": float(due[entry.owner]),
+            "joined": partners.get(entry.owner, entry.number),
+            "rows": rows.get(f"{ROWS_OF}{entry.owner}", ""),
+            "anyway": payments.anyway,
+        }
+        for what, now in expected.items():
+            then = getattr(entry, what)
+            # Sums of cents, which are equal on paper, differ by rounding.
+            cents = isinstance(now, float) and round(then - now, payments.places) == 0
+            if then != now and not cents:
+                found.append((f"{what} of {name}", then, now))
     missing = set(map(str, frame.index)) - {entry.owner for entry in booking}
-    return [*found, *((name, 0.0, float(due[name])) for name in sorted(missing))]
+    return [*found, *((f"entry of {printable(n)}", None, float(due[n])) for n in sorted(missing))]

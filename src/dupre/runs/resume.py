@@ -17,26 +17,22 @@ from dupre.result.valuation import Valuation
 from dupre.runs.directory import RunDirectory
 from dupre.runs.prepare import prepare
 from dupre.runs.run import Run
-from dupre.runs.trust import check_made_here
 from dupre.runs.values import count_trained
 from dupre.spec import Spec
 from dupre.store.origin import changed_owners
 from dupre.wording import count_things, join_list, quote, quote_names
 
 
-def reopen(
-    path: Path, data: str | None, validation: str | None, *, trusted: bool
-) -> tuple[RunDirectory, Run]:
-    """The run of a directory, with its data, which may have moved; both paths are absolute.
+def reopen(path: Path, data: str | None, validation: str | None) -> tuple[RunDirectory, Run]:
+    """The run of a directory that is trusted, with its data, which may have moved.
+
+    Both paths are absolute.
 
     Raises:
-        InputError: it is not trusted, or its data are gone or have other columns.
+        InputError: its data are gone or have other columns.
     """
     directory = RunDirectory(path)
-    spec = directory.spec()
-    if not trusted:  # before anything that it names is read or imported
-        check_made_here(spec, str(path))
-    spec = spec.change(path=data)
+    spec = directory.spec().change(path=data)
     if not has_magic(spec.data.path) and not os.path.exists(spec.data.path):
         raise InputError(
             f"the data of {str(path)!r} are no longer in {spec.data.path!r}; say where they are "

@@ -113,7 +113,8 @@ class Run:
         if self.split:
             meaning["validation"] = self.split
         provenance = {"history": commands, "utility": meaning, **before}
-        provenance["data"] = {"columns": json_text(self.column_names)}
+        columns = json_text(self.column_names)
+        provenance["data"] = {"columns": columns, "target": self.spec.data.target}
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
         return with_notes(valuation.with_facts(provenance=provenance), self.notes)

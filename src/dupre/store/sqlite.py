@@ -366,6 +366,27 @@ def read_stored(path: Path) -> list[tuple[Evaluation, str]]:
     return [(found, what) for found, what in rows if latest[found.training.members] == what]
 
 
+def find_damaged(path: Path) -> tuple[dict[str, int], list[tuple[str, str, str]]]:
+    """How many rows a store holds, and which have another checksum than they should.
+
+    Returns:
+        the number of rows by table, and the `last` key of an evaluation; what, the checksum that
+        is kept, and that of the row, for each damaged one.
+
+    Raises:
+        StoreError: it is no store, or damaged as a whole.
+    """
+    counts, damaged = {"last": 0, "evaluations": 0, "folds": 0}, []
+    with closing(connect(path.resolve(), make=False)) as db, db.explain_errors("read"):
+        for table, columns in (("evaluations", COLUMNS), ("folds", FOLD_COLUMNS)):
+            for key, names, *rest in db.execute(f"SELECT id, {columns} FROM {table} ORDER BY id"):
+                counts[table] += 1
+                if rest[-1] != (now := checksum((names, *rest[:-1]))):
+                    damaged.append((f"row {key} of {table} ({names})", str(rest[-1]), now))
+        [(counts["last"],)] = db.ask("SELECT coalesce(max(id), 0) FROM evaluations")
+    return counts, damaged
+
+
 def to_json(texts: Sequence[str]) -> str:
     """Names or warnings as a JSON list."""
     return escape_surrogates(json.dumps(texts, ensure_ascii=False))
