@@ -54,19 +54,19 @@ MANY_PARAMETERS = {
 
 LINES = {
     "root": 1_042,
-    "game": 1_306,
+    "game": 1_308,
     "data": 1_162,
-    "predictor": 1_882,
-    "utility": 1_491,
-    "training": 857,
-    "store": 1_009,
+    "predictor": 1_881,
+    "utility": 1_532,
+    "training": 898,
+    "store": 1_092,
     "result": 1_852,
     "baselines": 613,
-    "valuation": 2_984,
-    "report": 1_780,
-    "tables": 1_702,
+    "valuation": 3_042,
+    "report": 1_783,
+    "tables": 2_062,
     "runs": 1_858,
-    "cli": 1_039,
+    "cli": 1_035,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""

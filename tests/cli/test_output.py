@@ -7,7 +7,7 @@ import pytest
 
 from command_tables import BOTH, ROLES, WINE, good, value
 from commands import COMMAND, environment, refuse, run, write_model
-from dupre.cli.exit_codes import ExitCode
+from dupre.cli.output import ExitCode
 from dupre.runs.directory import RunDirectory
 
 DOCS = Path(__file__).parents[2] / "docs/cli.md"

@@ -10,7 +10,7 @@ import pytest
 import dupre
 from command_tables import WINE, good, value
 from commands import COMMAND, environment, refuse, run
-from dupre.cli.exit_codes import ExitCode
+from dupre.cli.output import ExitCode
 
 ASKED = ("pay", "paid", "--anyway", "--currency", "CHF", "--amount")
 NAMES = ("owner 0", "owner 1", "owner 2")

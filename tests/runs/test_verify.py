@@ -13,7 +13,7 @@ import pytest
 
 from command_tables import ROLES, good, written
 from commands import refuse, run
-from dupre.cli.exit_codes import ExitCode
+from dupre.cli.output import ExitCode
 from dupre.notes import Code
 from dupre.result import json as results
 from dupre.result.remarks import with_notes

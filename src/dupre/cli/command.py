@@ -17,9 +17,8 @@ from typer.core import TyperGroup
 
 from dupre.cli.compare import compare
 from dupre.cli.demo import demo
-from dupre.cli.exit_codes import ExitCode
 from dupre.cli.init import init
-from dupre.cli.output import command_message, open_streams, say
+from dupre.cli.output import ExitCode, command_message, open_streams, say
 from dupre.cli.pay import pay
 from dupre.cli.predict import predict
 from dupre.cli.record import record

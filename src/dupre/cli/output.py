@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dupre.cli import options as o
-from dupre.cli.exit_codes import ExitCode
 from dupre.cli.options import absolute
 from dupre.errors import Remedy
 from dupre.files import open_closed_streams, open_lossy
@@ -28,6 +28,25 @@ if TYPE_CHECKING:
     from dupre.runs.directory import RunDirectory
     from dupre.runs.run import Run
     from dupre.spec import Spec
+
+
+class ExitCode(IntEnum):
+    """Why the command ended, as in docs/cli.md; after a signal the code is 128 + its number."""
+
+    DONE = 0
+    """All is done; also if who reads the answer went away."""
+
+    WRONG = 2
+    """Something is wrong; nothing that was trained is lost."""
+
+    WARNED = 3
+    """With --strict: done, and a note warns of something."""
+
+    NOT_PAYABLE = 4
+    """Nobody should be paid by these values, and --anyway is not stated."""
+
+    DIFFERENCES = 5
+    """What was recomputed differs from what is kept."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from dupre.cli import options as o
-from dupre.cli.exit_codes import ExitCode
-from dupre.cli.output import Place, about_a_run, print_json
+from dupre.cli.output import ExitCode, Place, about_a_run, print_json
 
 
 @about_a_run
