@@ -171,6 +171,7 @@ def test_commands_print_what_the_pages_show(tmp_path, monkeypatch):
                 # The demonstration has run it, and printed its plan before.
                 start = shown.index(expected.splitlines()[0])
                 printed = "".join(shown[start:].splitlines(keepends=True)[: expected.count("\n")])
+                printed = printed.replace("dupre-demo/run", "dupre-hospitals")
             else:
                 printed = type_command(command, place)
             assert_like(printed, expected)

@@ -207,7 +207,7 @@ def test_both_intervals_and_what_would_help_are_said(complete):
     assert "Exact for these validation rows: every coalition" in text
     assert "for the population that the 200 validation rows come from, up to ±" in text
     assert "Only more validation rows can narrow the intervals: about 800 would halve" in text
-    assert "thick: for these validation rows alone" in html
+    assert "values are exact for these validation rows" in html
     half = 1.96 * complete.std.max()
     assert complete.validation_rows_for(half / 2) == pytest.approx(800, rel=0.01)
     part = value(OWNERS, utility_on(slice(300, 500)), budget=12)

@@ -125,8 +125,9 @@ class Changes:
                 "yes" if row["moved"] else "no",
                 f"{_percent(row['share_before'])} → {_percent(row['share_after'])}",
             ])  # fmt: skip
-        told = [f"- {one.short}" for one in self.notes[:MOST_NOTES]]
-        more = len(self.notes) - MOST_NOTES
+        # Both results may say the same, of nearly the same numbers.
+        shorts = dict.fromkeys(f"- {one.short}" for one in self.notes)
+        told, more = list(shorts)[:MOST_NOTES], len(shorts) - MOST_NOTES
         told += [f"- {more} more, with --json or in `notes`."] if more > 0 else []
         text = [
             f"{self.semivalue} {self.nouns} of two results",
