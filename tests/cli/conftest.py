@@ -2,7 +2,7 @@ import shutil
 
 import pytest
 
-from command_tables import BOTH, WINE, good, wine
+from command_tables import BOTH, FEW, good, wine
 from commands import run
 
 
@@ -19,7 +19,7 @@ def finished(tmp_path_factory):
     """A directory with the data and a finished run of two semivalues."""
     here = tmp_path_factory.mktemp("finished")
     wine().to_csv(here / "wine.csv", index=False)
-    done = run("value", *WINE, *BOTH, "--budget", 14, cwd=here)
+    done = run("value", *FEW, *BOTH, "--budget", 14, cwd=here)
     (here / "out.txt").write_text(done.stdout)
     (here / "err.txt").write_text(done.stderr)
     return here

@@ -6,18 +6,19 @@ import pytest
 
 import dupre
 from command_tables import (
-    WINE,
+    FEW,
 )
 from commands import COMMAND, environment, refuse, run
 
 
+@pytest.mark.slow
 def test_no_reader_or_no_streams_are_no_errors(finished, data):
     how = {"shell": True, "capture_output": True, "text": True, "check": False}
     env = environment(PYTHONIOENCODING="ascii")
     piped = subprocess.run(f"{COMMAND} show dupre-wine | head -c 10", cwd=finished, env=env, **how)
     assert piped.stdout == "Payable.\nS"
     assert piped.stderr == ""
-    how = f"{COMMAND} value {' '.join(WINE)} --budget 4 --run run >&- 2>&-"
+    how = f"{COMMAND} value {' '.join(FEW)} --budget 4 --run run >&- 2>&-"
     subprocess.run(how, shell=True, cwd=data, env=environment(), check=True)
     assert "4 of 31 possible" in run("show", "run", cwd=data).stdout
 
@@ -28,7 +29,7 @@ def test_an_error_nobody_thought_of_is_two_lines_and_debug_shows_where_it_comes_
         "class Own(LogisticRegression):\n"
         "    def __repr__(self): raise SystemError('a bug')\n"
     )
-    how = ("value", *WINE, "--model", "broken:Own")
+    how = ("value", *FEW, "--model", "broken:Own")
     message = refuse(*how, cwd=data)
     assert message == "SystemError: a bug\nAdd --debug to see where it comes from.\n"
     with pytest.raises(SystemError, match="a bug"):

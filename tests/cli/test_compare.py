@@ -1,6 +1,9 @@
 import json
 
+import pytest
+
 from command_tables import (
+    FEW,
     WINE,
     result,
     wine,
@@ -34,12 +37,13 @@ def test_compare_prints_the_probability_and_predict_knows_any_coalition(finished
     assert told[1]["low"] < told[1]["utility"] < told[1]["high"]
 
 
+@pytest.mark.slow
 def test_compare_of_two_runs_says_who_moved(copy):
     (copy / "dupre-wine").rename(copy / "first")
     frame = wine()
     frame.loc[frame["winery"] == "Alba", "winery"] = "Fiano"
     written(frame, copy / "next.csv")
-    run("value", "next.csv", *WINE[1:], "--budget", 14, "--run", "next", cwd=copy)
+    run("value", "next.csv", *FEW[1:], "--budget", 14, "--run", "next", cwd=copy)
     told = run("compare", "first", "next", cwd=copy).stdout
     assert told.startswith("Shapley values of two results\n\nowner ")
     assert "\nJoined: Fiano (" in told

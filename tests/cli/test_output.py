@@ -26,9 +26,10 @@ def results(path):
     return RunDirectory(path).results()
 
 
+@pytest.mark.slow
 def test_quiet_prints_the_answer_and_errors_alone(place):
     write_model(place / "noisy_model.py", "print('fitting'); print('more', file=sys.stderr)")
-    done = value("--model", "noisy_model:Own", "--quiet")
+    done = value("--model", "noisy_model:Own", "--folds", 2, "--quiet")
     assert done.stderr == ""
     assert done.stdout == run("show", "run").stdout
     env, how = environment(), {"capture_output": True, "text": True, "check": True}

@@ -8,7 +8,7 @@ from unittest.mock import Mock, patch
 import pytest
 
 import dupre
-from command_tables import WINE, good, value
+from command_tables import FEW, good, value
 from commands import COMMAND, environment, refuse, run
 from dupre.cli.output import ExitCode
 
@@ -35,7 +35,7 @@ def table(directory):
 
 
 def test_values_that_are_not_payable_are_refused_with_a_code_of_its_own(data):
-    run("value", *WINE, "--budget", "7", "--run", "paid", cwd=data)
+    run("value", *FEW, "--budget", "7", "--run", "paid", cwd=data)
     refused = run("pay", "paid", "--amount", "99.95", cwd=data, code=ExitCode.NOT_PAYABLE)
     assert refused.stdout == ""
     assert refused.stderr.startswith("Error: not payable: Too few trainings")
@@ -115,13 +115,14 @@ def test_what_is_booked_is_paid_once_and_the_next_quarter_pays_the_difference(pa
     assert round(sum(json.loads(line)["paid"] for line in ledger.splitlines()), 2) == 5.0
 
 
+@pytest.mark.slow
 def test_a_ledger_goes_on_in_the_run_of_the_next_quarter(paid):
     run(*ASKED, "10", "--book", cwd=paid)
-    run("value", *WINE, "--budget", "7", "--run", "next", cwd=paid)
-    asked = ("pay", "next", "--anyway", "--currency", "CHF", "--amount", "12", "--after", "paid")
+    run("value", *FEW, "--budget", "7", "--run", "next", cwd=paid)
+    asked = ("pay", "next", "--anyway", "--currency", "CHF", "--amount", "30", "--after", "paid")
     told = json.loads(run(*asked, "--json", cwd=paid).stdout)["payments"]
     assert sum(round(100 * one["already_paid"]) for one in told) == 1000
-    run(*asked, "--book", cwd=paid)
+    run(*asked, "--book", "--pay-back", cwd=paid)
     first, both = ((paid / name / "ledger.jsonl").read_text() for name in ("paid", "next"))
     assert both.startswith(first)
     run(*ASKED, "11", "--book", cwd=paid)

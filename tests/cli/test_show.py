@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from command_tables import (
-    WINE,
+    FEW,
     good,
     value,
 )
@@ -25,7 +25,7 @@ def test_show_and_report_give_the_same_again(finished):
 
 
 def test_questions_about_trainings_that_are_gone_make_no_empty_store(data):
-    run("value", *WINE, "--budget", "3", "--run", "gone", cwd=data)
+    run("value", *FEW, "--budget", "3", "--run", "gone", cwd=data)
     (data / "gone/store.sqlite").unlink()
     questions = (("show", "--semivalue", "banzhaf"), ("predict", "--members", "Alba"), ("suggest",))
     for asked in questions:
@@ -37,7 +37,7 @@ def test_questions_about_trainings_that_are_gone_make_no_empty_store(data):
 
 @pytest.mark.slow
 def test_verbs_that_take_the_last_result_say_if_trainings_were_stored_since(data):
-    run("value", *WINE, "--budget", 7, "--run", "run", cwd=data)
+    run("value", *FEW, "--budget", 7, "--run", "run", cwd=data)
     asked = [("pay", "run", "--anyway", "--amount", 100), ("compare", "run", "Alba", "Etna")]
     for verb in asked:
         assert "stored after" not in run(*verb, cwd=data).stderr
@@ -49,6 +49,7 @@ def test_verbs_that_take_the_last_result_say_if_trainings_were_stored_since(data
         assert "Note: trainings were stored after these values were computed; `dupre resume" in told
 
 
+@pytest.mark.slow
 def test_owners_are_found_without_the_blanks_at_the_ends_of_their_names(place):
     good().replace({"who": {"owner 1": "owner 1 "}}).to_csv("good.csv", index=False)
     value(budget=7)

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from command_tables import (
+    FEW,
     WINE,
 )
 from commands import COMMAND, environment, run, write_model
@@ -42,7 +43,7 @@ def test_a_signal_during_an_import_that_swallows_exceptions_ends_the_command(dat
     text = f"import os, signal\ntry: {send}\nexcept BaseException: pass\n"
     (data / f"first/{module}.py").write_text(text)  # typer is imported by the command itself
     env = environment(PYTHONPATH=os.pathsep.join([str(data / "first"), *filter(None, sys.path)]))
-    how = ("value", *WINE, "--model", "eager:Own", "--run", "run")
+    how = ("value", *FEW, "--model", "eager:Own", "--run", "run")
     done = subprocess.run([COMMAND, *how], cwd=data, env=env, capture_output=True, check=False)
     assert done.returncode == 128 + getattr(signal, name)
     assert (done.stdout, done.stderr) == (b"", b"\nstopped\n")

@@ -13,8 +13,8 @@ import pytest
 import dupre
 from command_tables import (
     BOTH,
+    FEW,
     ROLES,
-    WINE,
     change_owner_1,
     good,
     page,
@@ -51,10 +51,10 @@ def test_the_same_command_or_resume_goes_on_and_trains_nothing_twice(finished, c
     kept = after[after["coalition"].isin(before["coalition"])].reset_index(drop=True)
     pd.testing.assert_frame_equal(kept, before)
     assert "budget = 18" in (copy / "dupre-wine/config.toml").read_text()
-    again = run("value", *WINE, *BOTH, "--budget", 14, cwd=finished)
+    again = run("value", *FEW, *BOTH, "--budget", 14, cwd=finished)
     assert "known already: 14" in again.stderr
     assert again.stdout == (finished / "out.txt").read_text()
-    message = refuse("value", *WINE, *BOTH, "--model", "forest", cwd=finished)
+    message = refuse("value", *FEW, *BOTH, "--model", "forest", cwd=finished)
     assert "'dupre-wine' holds another run (model (not set), not 'forest')" in message
 
 
@@ -65,7 +65,7 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     seconds = "0.2 * Path('slow').exists() + Path('slower').exists()"
     write_model(data / "slow_model.py", f"{talk}; time.sleep({seconds})")
     (data / "slow").touch()
-    how = ("value", *WINE, "--model", "slow_model.py:Own", "--budget", 12, "--run", "run")
+    how = ("value", *FEW, "--model", "slow_model.py:Own", "--budget", 12, "--run", "run")
     store = data / "run/store.sqlite"
 
     first = start(*how, cwd=data)
@@ -142,6 +142,7 @@ def test_data_and_validation_may_move_and_have_delimiters_of_their_own(place):
     run("predict", "run", "--members", "owner 0")
 
 
+@pytest.mark.slow
 def test_a_lost_store_does_not_replace_a_good_result_and_a_damaged_one_is_made_again(place):
     value(budget=5)
     before = run("show", "run").stdout
@@ -180,6 +181,7 @@ def test_changed_rows_do_not_replace_a_good_result_unasked():
         )
 
 
+@pytest.mark.slow
 def test_trainings_scored_on_other_rows_are_never_mixed():
     value()
     change_owner_1()  # some of the rows held out are among them
@@ -191,6 +193,7 @@ def test_trainings_scored_on_other_rows_are_never_mixed():
     assert message.endswith("(`dupre value` or `dupre init` with --run OTHER)\n")
 
 
+@pytest.mark.slow
 def test_failures_that_were_skipped_can_be_tried_again(place):
     lazy = "if Path('bad day').exists() and len(X) < 20: raise OSError('not today')"
     write_model(place / "moody_model.py", lazy)
@@ -235,6 +238,7 @@ def test_a_model_that_changed_is_refused_anywhere_unless_it_is_accepted_for_good
         assert re.search(r"(?i)you accepted that \d+ trainings are kept although", told)
 
 
+@pytest.mark.slow
 def test_a_cluster_that_did_not_answer_is_not_remembered(place, monkeypatch):
     value()
     monkeypatch.setattr(dask, "CONNECT_SECONDS", 0.5)
@@ -281,6 +285,7 @@ def test_nothing_of_a_directory_from_elsewhere_is_run_unasked(place):
     assert done.exists()
 
 
+@pytest.mark.slow
 def test_without_a_home_every_directory_is_asked_about(monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
     assert "Note: that this run is trusted cannot be kept" in value().stderr

@@ -10,6 +10,7 @@ import pytest
 
 import dupre
 from command_tables import (
+    FEW,
     ROLES,
     WINE,
     good,
@@ -28,8 +29,8 @@ def test_the_plan_goes_to_stderr_tables_to_stdout_and_all_else_into_the_run_dire
     for words in (
         "5 owners, 178 rows to train on: Alba 33, ",
         "cultivar, 3 classes (classification)",
-        "178 rows: 10 folds (seed 0), every row validates once",
-        "each coalition takes 10 trainings, 10 times as long as one (--folds changes it)",
+        "178 rows: 2 folds (seed 0), every row validates once",
+        "each coalition takes 2 trainings, 2 times as long as one (--folds changes it)",
         "numbers (13): fill gaps with the median, scale",
         "categories (1): one column per level",
         "dates (1): days since 1970",
@@ -71,13 +72,13 @@ def test_values_are_those_of_the_library(finished):
 def test_kernel_mean_and_strategy_are_kept_in_the_run_and_said(data):
     (data / "own_kernel.py").write_text("from dupre import kernels\nkernel = kernels.Size()\n")
     paper = ("--kernel", "paper", "--prior-mean", "linear", "--strategy", "half-active:Alba")
-    done = run("value", *WINE, *paper, "--budget", 8, "--run", "run", "--verbose", cwd=data)
+    done = run("value", *FEW, *paper, "--budget", 8, "--run", "run", "--verbose", cwd=data)
     asked = "kernel raw data, prior mean linear in log(1 + rows), plain posterior (one process"
     assert f"predictor   {asked}" in done.stderr
     assert "8 of 31 possible, strategy half-active:Alba" in done.stderr
     assert f"The predictor is as asked for: {asked}" in done.stdout
     assert asked in run("resume", "run", "--budget", "+1", "--verbose", cwd=data).stdout
-    asked_again = refuse("value", *WINE, "--budget", 8, "--run", "run", cwd=data)
+    asked_again = refuse("value", *FEW, "--budget", 8, "--run", "run", cwd=data)
     assert "kernel 'paper', not 'default'" in asked_again
     config = (data / "run" / "config.toml").read_text()
     assert 'kernel = "paper"\nprior_mean = "linear"\nstrategy = "half-active:Alba"' in config
@@ -90,7 +91,7 @@ def test_kernel_mean_and_strategy_are_kept_in_the_run_and_said(data):
 
 @pytest.mark.slow
 def test_processes_and_repeats_and_rules_give_the_same_values(data):
-    how = ("value", *WINE, "--budget", 6, "--repeats", 2, "--until", "±0.0001", "--time", "1h")
+    how = ("value", *FEW, "--budget", 6, "--repeats", 2, "--until", "±0.0001", "--time", "1h")
     one = run(*how, "--run", "one", cwd=data)
     two = run(*how, "--run", "two", "--jobs", 2, cwd=data)
     assert one.stdout == re.sub(r"\btwo\b", "one", two.stdout)
@@ -113,7 +114,7 @@ def test_a_run_ends_when_only_validation_rows_would_help(data):
 def test_a_failed_training_is_named_kept_and_can_be_skipped(data):
     little = "if len(X) < 26: raise MemoryError('too little data to be kind')"
     write_model(data / "fussy.py", little)
-    how = ("value", *WINE, "--model", "fussy.py:Own", "--budget", 12, "--run", "run")
+    how = ("value", *FEW, "--model", "fussy.py:Own", "--budget", 12, "--run", "run")
     message = refuse(*how, cwd=data)
     assert "failed: out of memory: MemoryError: too little data to be kind; " in message
     assert "go on without it by --skip-failures" in message
@@ -176,6 +177,7 @@ def test_it_is_refused_in_a_line_with_the_way_out(kind, place):
     assert sorted(path.name for path in place.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_owners_that_may_be_one_or_have_one_row_are_named():
     frame = good()
     frame.loc[0, "who"] = "single"
@@ -230,6 +232,7 @@ def test_what_models_print_is_no_part_of_the_answer(place):
     assert "fitting" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_page_shows_every_command_but_no_directory_of_this_machine(place):
     value()
     run("resume", "run", "--budget", "+1")
@@ -288,10 +291,10 @@ def as_published(frame):
 
 
 def test_the_same_rows_are_worth_the_same_however_their_numbers_are_written():
-    frame = districts()
-    plain = run("value", written(frame), *ROLES, "--run", "plain", "--budget", 6)
+    frame, how = districts(), (*ROLES, "--folds", 2, "--run")
+    plain = run("value", written(frame), *how, "plain", "--budget", 6)
     data = written(as_published(frame), "published.csv")
-    done = run("value", data, *ROLES, "--run", "run", "--budget", 6)
+    done = run("value", data, *how, "run", "--budget", 6)
     assert done.stdout == plain.stdout.replace(" plain ", " run ")
     told = "read: poor as per cent (12.5 % is 12.5), spent as $ amounts with thousands by comma, "
     assert f"{told}tested as dates, day first, y as numbers with a decimal comma\n" in done.stderr
@@ -299,7 +302,7 @@ def test_the_same_rows_are_worth_the_same_however_their_numbers_are_written():
 
     other = as_published(frame)
     other.loc[::10, "poor"] = "n/a?"
-    done = run("value", written(other), *ROLES, "--run", "other", "--budget", 15)
+    done = run("value", written(other), *how, "other", "--budget", 15)
     told = "poor is taken for texts: most cells are percentages such as "
     assert re.search(f"^  beware +{told}", done.stderr, flags=re.MULTILINE)
     assert "- Numbers are taken for texts, as not all are alike: poor." in done.stdout
@@ -323,7 +326,7 @@ def test_a_run_goes_on_with_the_forms_it_began_with():
 def test_an_option_decides_between_two_forms_and_numbers_of_owners_have_their_column():
     frame = good().assign(x=(1000 * good()["x"].abs() + 1001).round().astype(int))
     frame = frame.rename(columns={"who": "StoreID"}).assign(StoreID=[7, 8, 9] * 20)
-    roles = ("--owner", "StoreID", "--target", "y", "--budget", 7)
+    roles = ("--owner", "StoreID", "--target", "y", "--budget", 7, "--folds", 2)
     plain = run("value", written(frame), *roles, "--run", "plain")
     data = written(frame.assign(x=[f"{x:,}" for x in frame["x"]]))
     assert "--numbers 'x=decimal-comma'" in refuse("value", data, *roles)

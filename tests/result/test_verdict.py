@@ -109,6 +109,7 @@ def kinds(game, seeds=20):
     return found
 
 
+@pytest.mark.slow
 def test_the_seed_does_not_decide_the_verdict():
     """A clear game and a worthless one, each with the noise of other seeds."""
     clear, worthless = (

@@ -37,6 +37,7 @@ def by_seed():
     return [value(owners, dupre.Folds(10), seed=seed) for seed in range(5)]
 
 
+@pytest.mark.slow
 def test_the_seed_does_not_decide_the_money(by_seed):
     inside, opposite = [], 0
     for one, other in combinations(by_seed, 2):
@@ -50,6 +51,7 @@ def test_the_seed_does_not_decide_the_money(by_seed):
     assert len({v.verdict.kind for v in by_seed}) == 1
 
 
+@pytest.mark.slow
 def test_folds_leave_less_to_the_seed_than_one_split(by_seed):
     owners = by_seed[0].owners
     single = [value(polls(), dupre.Holdout(0.25), seed=seed) for seed in range(5)]

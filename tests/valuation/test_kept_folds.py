@@ -98,6 +98,7 @@ def test_skipping_a_failed_fold_predicts_its_coalition_and_trains_no_other_fold_
     assert len(failed) in (1, 2)
 
 
+@pytest.mark.slow
 def test_folds_before_a_kill_are_not_trained_again(tmp_path, undisturbed):
     log, store = tmp_path / "log", tmp_path / "run.sqlite"
     log.touch()
