@@ -7,6 +7,7 @@ import threadpoolctl
 from clusters import dask_cluster
 from commands import NO_FIGURES
 from dupre.predictor import form
+from dupre.report import page
 from stores import fresh_path
 
 # How long an example takes says something about the machine, not about dupre. The examples are the
@@ -40,15 +41,31 @@ def state_of_its_own(tmp_path_factory):
 
 
 CHOICES, SIMPLER = form.CHOICES, form.SIMPLER
+DRAW = page.draw_figure
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick():
+    """One form of the predictor and no figures: searching forms and drawing take time.
+
+    For the whole session, since runs are shared by modules; a module's own wishes come after it.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(form, "CHOICES", {})
+        patch.setattr(form, "SIMPLER", ())
+        patch.setattr(*NO_FIGURES)
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_form(request):
-    """One form of the predictor, unless a module states ALL_FORMS: searching them takes time."""
+def wishes_of_the_module(request):
+    """All forms of the predictor where a module states ALL_FORMS, figures where FIGURES."""
     with pytest.MonkeyPatch.context() as patch:
-        if not getattr(request.module, "ALL_FORMS", False):
-            patch.setattr(form, "CHOICES", {})
-            patch.setattr(form, "SIMPLER", ())
+        if getattr(request.module, "ALL_FORMS", False):
+            patch.setattr(form, "CHOICES", CHOICES)
+            patch.setattr(form, "SIMPLER", SIMPLER)
+        if getattr(request.module, "FIGURES", False):
+            patch.setattr(page, "draw_figure", DRAW)
         yield
 
 
@@ -57,15 +74,6 @@ def all_forms(monkeypatch):
     """The predictor as it is, for tests of it in a whole run."""
     monkeypatch.setattr(form, "CHOICES", CHOICES)
     monkeypatch.setattr(form, "SIMPLER", SIMPLER)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_figures(request):
-    """Pages without figures, unless a module states FIGURES: drawing them takes seconds."""
-    with pytest.MonkeyPatch.context() as patch:
-        if not getattr(request.module, "FIGURES", False):
-            patch.setattr(*NO_FIGURES)
-        yield
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """A directory with the data and a finished run of two semivalues."""
     here = tmp_path_factory.mktemp("finished")

@@ -39,6 +39,7 @@ def test_quiet_prints_the_answer_and_errors_alone(place):
     assert refuse("resume", "run", "--until", "soon", "--quiet")
 
 
+@pytest.mark.slow
 def test_strict_ends_with_another_code_if_something_warns_after_all_is_written(place, finished):
     how = ("value", "good.csv", *ROLES, "--budget", 3, "--run", "run")  # a first guess
     done = run(*how, "--strict", code=ExitCode.WARNED)
@@ -71,6 +72,7 @@ def test_a_file_of_settings_says_all_and_what_is_stated_counts_instead(place):
     assert "state DATA and --target, or settings of" in refuse("value", *ROLES[:2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["show", "value"])
 def test_a_reader_that_goes_away_is_no_error_and_files_are_written_before(data, finished, verb):
     asked = {
@@ -95,6 +97,7 @@ def test_every_exit_code_is_documented():
     assert {int(code) for code in table} >= {*ExitCode, 129, 130, 143}
 
 
+@pytest.mark.slow
 def test_the_default_budget_does_not_stop_just_short_of_everything(data):
     plan = run("value", *WINE, *BOTH, "--holdout", 0.2, "--run", "run", cwd=data)
     assert "all 31, so that nothing is predicted" in plan.stderr

@@ -148,6 +148,7 @@ def test_who_comes_again_under_an_old_name_is_another_partner(place):
     )
 
 
+@pytest.mark.slow
 def test_files_are_as_before_if_they_cannot_be_written_and_written_if_nobody_reads(paid):
     run(*ASKED, "10", cwd=paid)
     before = contents(paid)

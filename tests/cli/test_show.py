@@ -11,6 +11,7 @@ from command_tables import (
 from commands import refuse, run
 
 
+@pytest.mark.slow
 def test_show_and_report_give_the_same_again(finished):
     assert run("show", "dupre-wine", cwd=finished).stdout == (finished / "out.txt").read_text()
     done = run("show", "dupre-wine", "--json", cwd=finished)

@@ -15,6 +15,7 @@ def browser(tmp_path, monkeypatch):
     return program
 
 
+@pytest.mark.slow
 def test_a_page_is_also_a_pdf_and_a_workbook_which_never_say_something_older(copy, browser):
     done = run("report", RUN, "--pdf", "--excel", cwd=copy)
     files = ["report.html", "report.pdf", "values.xlsx"]

@@ -28,6 +28,7 @@ from faults import stored
 from workers import wait_for
 
 
+@pytest.mark.slow
 def test_other_semivalues_follow_from_the_trainings_there_are(copy):
     how = ("--semivalue", "banzhaf", "--json")
     shown = json.loads(run("show", "dupre-wine", *how, cwd=copy).stdout)["valuations"]
@@ -208,6 +209,7 @@ def test_failures_that_were_skipped_can_be_tried_again(place):
     assert "Exact for this deal of the rows: every coalition" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_model_that_changed_is_refused_anywhere_unless_it_is_accepted_for_good(place):
     names = ("--model", "my_model.py:Mine")
 
@@ -255,6 +257,7 @@ EVIL = (
 )
 
 
+@pytest.mark.slow
 def test_nothing_of_a_directory_from_elsewhere_is_run_unasked(place):
     value()
     run("init", "good.csv", *ROLES, "--empty", "0.5", "--run", "ask")

@@ -69,6 +69,7 @@ def test_values_are_those_of_the_library(finished):
     assert str(result(finished)) == str(expected)
 
 
+@pytest.mark.slow
 def test_kernel_mean_and_strategy_are_kept_in_the_run_and_said(data):
     (data / "own_kernel.py").write_text("from dupre import kernels\nkernel = kernels.Size()\n")
     paper = ("--kernel", "paper", "--prior-mean", "linear", "--strategy", "half-active:Alba")
@@ -208,6 +209,7 @@ def test_a_run_is_named_after_its_data(place, monkeypatch):
     assert [name_of(one) for one in data] == ["good", "data", "somewhere", "b", "x", "data"]
 
 
+@pytest.mark.slow
 def test_nothing_that_moves_a_terminal_is_printed():
     strange = {"owner 0": "\x1b[2J\x9b5m\u202e", "owner 1": "OWNER 2", "owner 2": "x" * 10_000}
     data = written(good().replace({"who": strange}).rename(columns={"y": "y\x1b[2J"}))
@@ -225,6 +227,7 @@ def test_nothing_that_moves_a_terminal_is_printed():
     run("record", "ask", "filled.csv")
 
 
+@pytest.mark.slow
 def test_what_models_print_is_no_part_of_the_answer(place):
     write_model(place / "loud_model.py", "print('fitting', flush=True)")
     done = value("--model", "loud_model:Own", "--json")
@@ -290,6 +293,7 @@ def as_published(frame):
     )
 
 
+@pytest.mark.slow
 def test_the_same_rows_are_worth_the_same_however_their_numbers_are_written():
     frame, how = districts(), (*ROLES, "--folds", 2, "--run")
     plain = run("value", written(frame), *how, "plain", "--budget", 6)
@@ -323,6 +327,7 @@ def test_a_run_goes_on_with_the_forms_it_began_with():
     assert "poor as per cent" in run("resume", "run", "--accept-rows").stderr
 
 
+@pytest.mark.slow
 def test_an_option_decides_between_two_forms_and_numbers_of_owners_have_their_column():
     frame = good().assign(x=(1000 * good()["x"].abs() + 1001).round().astype(int))
     frame = frame.rename(columns={"who": "StoreID"}).assign(StoreID=[7, 8, 9] * 20)

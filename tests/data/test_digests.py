@@ -182,6 +182,7 @@ def loaded(tmp_path, monkeypatch, **texts):
         sys.dont_write_bytecode = before
 
 
+@pytest.mark.slow
 def test_functions_are_told_by_source_and_alike_in_every_process(tmp_path, monkeypatch):
     def digest_with(**texts):
         return digest(loaded(tmp_path, monkeypatch, **texts))

@@ -148,6 +148,7 @@ def test_more_levels_and_thresholds_bring_the_sketch_closer_to_exact_distances(p
     assert fine < 0.002
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("task", ["regression", "classification"])
 @pytest.mark.parametrize("eta", [0.3, 1.0])

@@ -392,6 +392,7 @@ def assert_unbiased(errors, comparisons):
     assert np.all(np.abs(errors.mean(axis=0)) < quantile(comparisons) * standard_error + 1e-12)
 
 
+@pytest.mark.slow
 @of(CHANCY)
 def test_the_means_of_weights_and_values_are_exact(estimator, semivalue):
     dense, _ = repeated(estimator, semivalue)
@@ -402,6 +403,7 @@ def test_the_means_of_weights_and_values_are_exact(estimator, semivalue):
     assert_unbiased(found[:, 1:, None] - found[:, None, 1:], 6)
 
 
+@pytest.mark.slow
 @of(CHANCY)
 def test_the_mean_covariance_is_that_of_the_values(estimator, semivalue, monkeypatch):
     monkeypatch.setattr(module, "student", Normal)
@@ -428,6 +430,7 @@ def test_the_fewest_samples_report_the_variance_of_the_values_too(estimator, mon
 SKEWED = [e for e in SAMPLED if e not in (stratified, structured)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "game"),
     [*((e, "random") for e in SAMPLED), *((e, "airport") for e in SKEWED)],

@@ -198,6 +198,7 @@ def test_few_draws_for_shapley_are_kernel_shap(n, samples):
         np.testing.assert_allclose(values(found, table), kernel_shap(found, table), atol=1e-9)
 
 
+@pytest.mark.slow
 @every_random
 def test_what_is_added_to_the_fit_is_unbiased(semivalue):
     n, runs = 7, 300

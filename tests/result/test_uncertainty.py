@@ -91,6 +91,7 @@ def small_beside_large(rough, seed, owners):
     return utility
 
 
+@pytest.mark.slow
 def test_more_trainings_are_of_use_while_they_may_move_a_payment_by_a_quarter():
     owners = make_owners(5)
     moves, told = [], []

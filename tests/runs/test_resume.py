@@ -12,6 +12,7 @@ def place(tmp_path, monkeypatch):
     return frame
 
 
+@pytest.mark.slow
 def test_a_run_names_columns_that_are_missing_new_left_out_or_in_another_order(place):
     order = ["owner", "z", "x", "y"]
     for changed, words in (

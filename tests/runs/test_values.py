@@ -19,6 +19,7 @@ def test_caveats_about_recorded_trainings_stay_with_the_values(tmp_path):
     assert "Bern and bern look like one owner, and are taken for 2" in printed
 
 
+@pytest.mark.slow
 def test_bounds_that_utilities_contradict_are_refused_or_named(tmp_path):
     write_small(tmp_path)
     how = ("value", *SMALL, "--budget", 3)

@@ -192,6 +192,7 @@ def ledger_lines(place):
     return (place / "run/ledger.jsonl").read_text().splitlines(keepends=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "words"),
     [

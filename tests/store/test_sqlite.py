@@ -375,6 +375,7 @@ def test_a_limit_on_the_size_of_files_loses_nothing(path):
 # --- other processes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_a_process_killed_while_it_saves_leaves_all_that_it_had_saved(path, seed):
     with other_process(path) as other:

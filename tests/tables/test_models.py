@@ -47,6 +47,7 @@ def utility(name, task, **options):
     return dupre.ModelUtility(chosen, owners, validation=used.drop(columns="o"), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "task"), MODELS)
 def test_every_model_is_a_proper_estimator_and_learns_from_any_coalition(name, task):
     estimator = model(name, COLUMNS, task=task).estimator

@@ -39,6 +39,7 @@ def undisturbed(runner):
 # Killed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_jobs", "kills"), [(1, 6), (2, 4)])
 def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(
     runner, undisturbed, n_jobs, kills
@@ -179,6 +180,7 @@ def test_ctrl_c_at_any_moment_loses_nothing(runner, undisturbed, n_jobs):
     assert_same(runner(name, options={"n_jobs": n_jobs}).result(), undisturbed)
 
 
+@pytest.mark.slow
 def test_ctrl_c_on_any_line_of_keeping_an_evaluation_does_not_lose_it():
     for at in count(2):  # before the first line the training has only just come back
         utility = sizes()

@@ -299,6 +299,7 @@ def test_what_trainings_print_goes_to_stderr_and_stdin_is_empty(capfd, monkeypat
 # Trainings that end badly
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "retries", "attempts", "failure"),
     [

@@ -128,6 +128,7 @@ PARTLY = [(TEN, make, draws, 120) for make in (white, deceptive) for draws in (2
 MOSTLY = [(EIGHT, white, draws, 200) for draws in (100, 180, 230)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("owners", "make", "draws", "seeds"), [*PARTLY, *MOSTLY])
 def test_intervals_of_corrected_values_hold_the_truth(owners, make, draws, seeds):
     errors, stds = runs(owners, make(owners), draws, seeds)

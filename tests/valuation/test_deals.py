@@ -105,6 +105,7 @@ def test_from_all_coalitions_it_follows_by_hand():
     np.testing.assert_allclose(mean.mean, values.mean(axis=0))
 
 
+@pytest.mark.slow
 def test_repeats_average_over_deals_and_leave_a_third_of_it():
     owners = polls()
     once, thrice = (value(owners, dupre.Folds(5), repeats=r) for r in (None, 3))

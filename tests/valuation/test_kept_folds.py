@@ -72,6 +72,7 @@ def assert_same(found, undisturbed):
     assert found.uncertainty.total.tolist() == undisturbed.uncertainty.total.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_fold_that_fails_is_a_failed_coalition_and_the_other_folds_are_kept(
     jobs, tmp_path, undisturbed

@@ -77,6 +77,7 @@ def others(ours, count):
 # Which coalitions are evaluated, which predicted.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "budget"), [(permutation, 60), (regression, 9), (regression, 60), (svarm, 43)]
 )
@@ -205,6 +206,7 @@ GAMES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "name"), [(permutation, "groups"), *((regression, name) for name in GAMES)]
 )

@@ -146,6 +146,7 @@ def test_rows_in_another_order_are_the_same_rows_and_one_row_more_is_another_own
 # --- equal owners are equal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -163,6 +163,7 @@ def test_a_strategy_of_a_user_chooses_after_the_first_design_by_state_and_chance
     assert valuation.facts.evaluated == 21
 
 
+@pytest.mark.slow
 def test_a_strategy_of_a_user_works_with_a_store_workers_repeats_and_stop_rules(tmp_path):
     owners = make_owners(5)
     how = {"strategy": Doubt(batch=3), "repeats": 2, "stop": evaluated(19), "seed": 2}

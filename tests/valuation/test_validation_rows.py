@@ -138,6 +138,7 @@ def test_repeated_trainings_are_averaged_and_plain_numbers_leave_the_part_unknow
     assert other.values().uncertainty.validation is None  # of other resamples
 
 
+@pytest.mark.slow
 def test_values_of_many_validation_files_differ_as_reported():
     """40 disjoint files of one population."""
     owners = dupre.Owners.from_arrays(X[:120], Y[:120], np.arange(120) % 3)
@@ -150,6 +151,7 @@ def test_values_of_many_validation_files_differ_as_reported():
     assert 0.91 <= inside.mean() <= 0.99
 
 
+@pytest.mark.slow
 def test_no_broker_of_random_rows_is_called_best_worst_or_harmful():
     """Unless it is so on most other validation files of the same population."""
     names = np.array([f"broker {i}" for i in range(6)])[np.arange(120) % 6]
