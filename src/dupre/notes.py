@@ -13,7 +13,7 @@ from enum import StrEnum
 from string import Formatter
 from typing import Any, Self
 
-from dupre.wording import percent
+from dupre.wording import join_list, percent, printable, quote
 
 __all__ = ["Code", "Note", "Severity", "has", "note", "select", "warnings", "worst_first"]
 
@@ -254,6 +254,9 @@ GUESSED = frozenset({Code.EQUAL_UTILITIES, Code.TWO_UTILITIES, Code.NO_MIDDLE_SI
 TOO_NARROW = frozenset({Code.FEW_ROWS, Code.FEW_OF_A_CLASS, Code.DOMINANT_ROW})
 """Codes that say that validation rows cannot tell how far others would lead."""
 
+MOST_IN_GROUP = 2
+"""Owners of a group up to which a short form names them."""
+
 LONGEST_SHORT = 20
 """Words of the short form of a note: it stands on the first screen."""
 
@@ -263,7 +266,7 @@ SHORT: Mapping[Code, str] = {
     Code.WORSE_THAN_NOTHING: "All data together score worse ({all:.4g}) than none ({none:.4g}).",
     Code.NO_GAIN: "No gain: all data together score {all:.4g}, the same as none.",
     Code.GAIN_UNSURE: "A gain has a probability of {probability:%}; {needed:%} is needed.",
-    Code.NONE_ABOVE_FLOOR: "No group scores above the floor.",
+    Code.NONE_ABOVE_FLOOR: "No group scores above {floor:.4g}, the least that counts.",
     Code.OUTSIDE_BOUNDS: "{outside:,} of {utilities:,} utilities lie outside their bounds.",
     Code.SEEN_ROWS: "Models have seen {seen:,} of the {rows:,} validation rows.",
     Code.ONE_CLASS: "All validation rows are of one class.",
@@ -272,12 +275,14 @@ SHORT: Mapping[Code, str] = {
     Code.EQUAL_UTILITIES: "All {count:,} utilities known are equal; the others are guessed.",
     Code.TWO_UTILITIES: "The utilities known are only two numbers; the others are guessed.",
     Code.NO_MIDDLE_SIZES: "No group of middle size is trained; these are guessed.",
-    Code.DECISIVE_TRAINING: "One training, unlike others of its size, decides a value.",
-    Code.GRAND_BELOW_FLOOR: "All data together score {score:.3g}, below the floor.",
+    Code.DECISIVE_TRAINING: (
+        "{members:group} scored {utility:.3g}, others of this size about {typical:.3g}: check rows."
+    ),
+    Code.GRAND_BELOW_FLOOR: "All data together score {score:.3g}, which counts as {counted:.3g}.",
     Code.FAILED_TRAININGS: "{failed:,} of {evaluated:,} trainings failed and are predicted.",
     Code.NOT_REPRODUCIBLE: "The same rows give other scores each time, and the model has no seed.",
     Code.PREDICTOR_FAILED: "The predictor is not clearly better than the mean of a size.",
-    Code.NO_BETTER_THAN_CONSTANT: "The predictor is no better than a constant; train more.",
+    Code.NO_BETTER_THAN_CONSTANT: "The predictor is no better than a constant.",
     Code.NOT_CORRECTED: "The error of the predictor is not corrected: too few random coalitions.",
     Code.SUBSIDY_CUT_SHORT: "The search for coalitions that gain by leaving was cut short.",
     Code.UNUSED_COALITIONS: "{coalitions:,} stored coalitions lack repeats, and are not used.",
@@ -287,7 +292,7 @@ SHORT: Mapping[Code, str] = {
     Code.COPIED_ROWS: "Some validation rows are copies of others, and count once.",
     Code.EQUAL_ROWS: "Some validation rows are equal to others, and may be copies.",
     Code.FEW_ROWS: "Too few validation rows ({rows:,}); {needed:,} are the least.",
-    Code.FEW_OF_A_CLASS: "Too few validation rows of some class.",
+    Code.FEW_OF_A_CLASS: "Too few validation rows of some class: {rows:counts}.",
     Code.DOMINANT_OWNER: "One owner holds {part:%} of the validation rows.",
     Code.FOLDS_WITHOUT_CLASS: "{folds:,} folds lack a class, and count nothing.",
     Code.DOMINANT_ROW: "One validation row outweighs the others.",
@@ -305,16 +310,26 @@ SHORT: Mapping[Code, str] = {
     Code.OTHER_RANGE: "Most validation rows lie outside the range trained on: {column}.",
     Code.UNSEEN_TEXTS: "Validation rows hold texts that no row to train on has: {column}.",
 }
-"""The short form by code; `{fact}` is a fact of the note, `{fact:%}` in per cent. Of other codes it
+"""The short form by code; `{fact}` is a fact of the note, in a form of `_Facts`. Of other codes it
 is the first sentence of the text."""
 
 
 class _Facts(Formatter):
-    """Puts facts into a short form; `{part:%}` in per cent, never rounded to certainty."""
+    """Puts facts into a short form.
+
+    `{part:%}` in per cent, never rounded to certainty; `{members:group}` a few owners by name, or
+    their number; `{rows:counts}` as many of each, `8 of 'yes'`.
+    """
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec == "%":
             return f"{percent(value)} %"
+        if format_spec == "group":
+            few = 0 < len(value) <= MOST_IN_GROUP
+            size = f"of {len(value)} owners" if value else "of owners"
+            return " + ".join(map(printable, value)) if few else f"A group {size}"
+        if format_spec == "counts":
+            return join_list([f"{count} of {quote(name)}" for name, count in value.items()], most=3)
         return str(super().format_field(value, format_spec))
 
 

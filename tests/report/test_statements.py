@@ -274,8 +274,9 @@ def test_every_grave_note_has_a_short_form_without_names():
     } <= {
         *("first", "left", "all", "none", "probability", "needed", "outside", "utilities", "seen"),
         *("rows", "part", "most", "count", "score", "failed", "evaluated", "coalitions", "folds"),
-        *("without", "evaluations", "resamples", "column"),
-    }  # none of them is an owner
+        *("without", "evaluations", "resamples", "column", "utility", "typical", "counted"),
+        *("floor", "members"),  # statements leave out who they are
+    }
 
 
 def test_an_owner_can_check_its_rows():
@@ -334,11 +335,14 @@ def test_files_of_statements_name_no_other_owner(tmp_path):
 
 
 def test_an_owner_is_told_of_a_decisive_training_without_the_names_of_others():
-    one = note(Code.DECISIVE_TRAINING, "{A, B}", changes={"A": -0.472, "B": 0.455})
+    changes, scored = {"A": -0.472, "B": 0.455}, {"utility": 0.08, "typical": 0.9}
+    one = note(Code.DECISIVE_TRAINING, "", members=["A", "B"], **scored, changes=changes)
+    assert one.short == "A + B scored 0.08, others of this size about 0.9: check rows."
     v = valuation(3, names="ABC", notes=(one,))
     told = {v.owners[one.owner]: one.caveats for one in statements(v, [])}
     for name, caveats in told.items():
-        assert "One training, unlike others of its size, decides a value." in caveats
+        text = "A group of owners scored 0.08, others of this size about 0.9: check rows."
+        assert text in caveats
         changes = {"A": ["−0.4720"], "B": ["0.4550"]}.get(name, [])
         alone = [f"That training alone changes this value by {by}." for by in changes]
         assert [text for text in caveats if "alone changes" in text] == alone

@@ -181,7 +181,10 @@ def test_what_next_follows_the_greatest_source_of_uncertainty():
     trained = made(**{**ROWS, "covariance": np.eye(6) / 100})
     assert what_next(trained, "`go on`") == "more trainings: `go on`"
     noisy = made(noise=np.eye(6) / 1e5, covariance=np.eye(6) / 1e5)
-    assert what_next(noisy).startswith("repeat the trainings")
+    assert what_next(noisy).startswith("a new run with more repeats: chance in trainings")
+    dealt = {"deal": np.eye(6) / 100, "covariance": np.eye(6) / 1e5}
+    assert what_next(made(**dealt, folds=10)).startswith("a new run with more repeats: most of")
+    assert what_next(made(**dealt, folds=1)).startswith("a new run on folds")
 
 
 def test_of_many_owners_the_first_and_the_last_are_shown_and_explain_shows_all():

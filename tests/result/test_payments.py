@@ -144,9 +144,9 @@ def test_terms_that_cannot_be_kept_are_refused():
         ([0.5, 0.1], {"amount": 10, "minimum": 6}, "more than the amount"),
         ([0.5, -0.1], {"amount": 10, "minimum": 1, "negative": "owe"}, "no minimum"),
         ([0.5], {"amount": 10, "negative": "forgive"}, "'zero' or 'owe'"),
-        ([-0.5, 0.0], {"amount": 10}, "no value is above zero"),
-        ([5.6e-17, 0.0], {"amount": 10}, "no value is above zero"),
-        ([-0.5, 0.1], {"amount": 10, "negative": "owe"}, "a sum above zero"),
+        ([-0.5, 0.0], {"amount": 10}, "no value above zero"),
+        ([5.6e-17, 0.0], {"amount": 10}, "no value above zero"),
+        ([-0.5, 0.1], {"amount": 10, "negative": "owe"}, "no sum of values above zero"),
     ):
         with pytest.raises(InputError, match=message):
             certain(values).payments(**terms)
@@ -172,7 +172,7 @@ def test_values_that_are_not_payable_are_paid_only_anyway_which_is_said_with_the
     v = change(valuation(4), notes=(note(Code.LEAK, "all is new."),), first_left=2)
     for terms in ({}, {"negative": "owe"}):
         with pytest.raises(
-            NotPayableError, match=r"^not payable: Too few trainings: .*state anyway"
+            NotPayableError, match=r"^not payable. Too few trainings: .*state anyway"
         ):
             v.payments(100, **terms)
     paid = v.payments(100, anyway=True)

@@ -5,10 +5,14 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, RepeatedKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import dupre
 from dupre.data.owners import Owners
@@ -189,11 +193,49 @@ def test_labels_stay_together_and_times_come_later():
     assert len(dealt.tests) == 4
 
 
-def test_labels_reach_a_model_that_cross_validates_inside():
+@pytest.mark.parametrize("how", ["by", "in_time"])
+def test_who_copies_rows_under_other_labels_or_times_is_not_paid_for_knowing_them(how):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 2)), rng.integers(0, 2, 80)  # nothing can be learned
+    X, y = np.concatenate([X, X]), np.concatenate([y, y])
+    who = np.repeat(["a", "b", "thief"], [40, 40, 80])
+    label = {"by": np.arange(160) // 4, "in_time": np.append(1 + np.arange(80), np.zeros(80))}[how]
+    owners = Owners.from_arrays(X, y, who)
+    dealt = deal(dupre.Folds(4, **{how: label}), owners, seed=0)
+    for train, test in dealt.parts():
+        seen = np.isin(owners.row_contents[:, 0], owners.row_contents[dealt.row[test], 0]) & train
+        assert not seen.any()
+    utility = dupre.ModelUtility(
+        KNeighborsClassifier(1), owners, validation=dupre.Folds(4, **{how: label})
+    )
+    assert utility(("a", "b", "thief")) < 0.7  # knowing the rows, it would be 1
+
+
+def test_texts_have_no_order_in_time():
+    with pytest.raises(InputError, match=r"got texts such as '3\.12\.2023'"):
+        make(dupre.Folds(3, in_time=np.array(["3.12.2023", "12.1.2024", "4.2.2024"] * 30)))
+
+
+@pytest.mark.parametrize("inside", ["search", "pipeline", "target"])
+def test_labels_reach_a_model_that_cross_validates_inside(inside):
     patient = np.arange(90) // 9
     search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=GroupKFold(2))
-    utility = make(dupre.Folds(3, by=patient), model=search)
+    model = {
+        "search": search,
+        "pipeline": make_pipeline(StandardScaler(), make_pipeline(search)),
+        "target": TransformedTargetRegressor(
+            make_pipeline(StandardScaler(), GridSearchCV(Ridge(), {"alpha": [1]}, cv=GroupKFold(2)))
+        ),
+    }[inside]
+    utility = make(dupre.Folds(3, by=patient), model=model, classes=inside != "target")
     assert 0 <= utility(("o0", "o1")) <= 1
+
+
+def test_a_row_that_a_splitter_scores_twice_is_one_row():
+    twice = make(RepeatedKFold(n_splits=3, n_repeats=2, random_state=0))
+    assert (twice.equal_rows.counted, twice.equal_rows.repeated) == (90, 0)
+    with pytest.raises(InputError, match=r"GroupKFold cannot split .* state Folds\(by=LABELS\)"):
+        make(GroupKFold(3))
 
 
 def test_owners_can_weigh_alike():

@@ -403,8 +403,9 @@ class _StatementWriter:
 
 
 def _tell_without_names(one: Note) -> str:
-    """The short form of a note by its facts alone: a text might name other owners."""
-    return replace(one, text=NOT_TOLD).short
+    """The short form of a note by its facts alone, without members: they might be other owners."""
+    facts = {name: [] if name == "members" else fact for name, fact in one.facts.items()}
+    return replace(one, text=NOT_TOLD, facts=facts).short
 
 
 def _are(count: int) -> str:

@@ -136,11 +136,15 @@ def what_next(v: Values, go_on: str = "") -> str:
         return train
     if not v.std.any():
         return "nothing is left to train." if v.complete else "nothing."
-    chance = shares["noise"] + shares["deal"]
-    if trainings_help(v) and shares["not_evaluated"] >= max(shares["rows"], chance):
+    greatest = max(shares, key=lambda source: shares[source])
+    if greatest == "not_evaluated" and trainings_help(v):
         return _drawn_too_few(v) or train
-    if chance > shares["rows"]:
-        return "repeat the trainings: chance in them is most of the uncertainty."
+    if greatest == "noise":
+        return "a new run with more repeats: chance in trainings is most of the uncertainty."
+    if greatest == "deal" and v.facts.folds == 1:
+        return "a new run on folds: most of the uncertainty is which rows one split holds out."
+    if greatest == "deal":
+        return "a new run with more repeats: most of the uncertainty is which rows share a fold."
     needed = rows_to_halve(v)
     enough = f" (about {needed:,} would halve the intervals)" if needed else ""
     also = f"; or {train}" if trainings_help(v) else "."

@@ -142,16 +142,19 @@ def share_amount(
         currency = currency.upper()
     places = PLACES.get(currency, 2)
     _check_terms(amount, minimum, len(v.owners), places, negative)
-    if not are_shareable(without_rounding(v)[None], negative)[0]:
-        raise InputError(
-            "no value is above zero, so there is nothing to share the amount by"
-            if negative == "zero"
-            else f"the values add up to {v.mean.sum():.4g}; negative='owe' needs a sum above zero"
-        )
-    found = verdict(v)
+    found, shareable = verdict(v), are_shareable(without_rounding(v)[None], negative)[0]
+    nothing = (
+        "no value above zero, so there is nothing to share the amount by"
+        if negative == "zero"
+        else f"no sum of values above zero, which negative='owe' needs: it is {v.mean.sum():.4g}"
+    )
     if found.kind == "not payable" and not anyway:
-        why = "; ".join(one.short.rstrip(".") for one in found.reasons[:MOST_NOTES])
-        raise NotPayableError(f"not payable: {why}; to pay all the same, ", Remedy.ANYWAY)
+        why = " ".join(["not payable.", *(one.short for one in found.reasons[:MOST_NOTES])])
+        if shareable:
+            raise NotPayableError(f"{why} To pay all the same, ", Remedy.ANYWAY)
+        raise NotPayableError(f"{why} There is also {nothing}")
+    if not shareable:
+        raise InputError(f"there is {nothing}")
     terms = _Terms(float(amount), negative, minimum, for_these_rows)
     bounds, part = _interval(v, terms)
     # Intervals leave out 2.5 % at each end: no more draws than that may have nothing to share.

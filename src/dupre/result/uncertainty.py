@@ -29,9 +29,13 @@ UNMOVED = "the same for all utilities that the predictions allow"
 DOMINANT = 0.9
 """Share of the variance from which on nothing but more validation rows helps."""
 
-NEGLIGIBLE = 0.1
-"""Part of the standard deviation of a value below which a source of it does not matter."""
+NEGLIGIBLE = 0.3
+"""Part of the standard deviation of a value below which a source of it does not matter: an interval
+would be narrower by less than 5 % without it."""
 
+MOST_TIMES = 10
+"""Times the validation rows up to which a number of them is a proposal: nobody has a hundred times
+as many."""
 
 MOVED = 0.25
 """Part of a payment that no trainings should still move before they are called of no use."""
@@ -153,7 +157,9 @@ def rows_to_halve(v: Values) -> int | None:
     # From rows that tell too little, a number of rows would be a guess.
     half = v.uncertainty.widest / 2
     needed = None if has(v.notes, *TOO_NARROW) else v.validation_rows_for(half)
-    return int(float(f"{needed:.2g}")) if needed else None
+    if needed is None or needed > MOST_TIMES * v.facts.validation_rows:
+        return None
+    return int(float(f"{needed:.2g}"))
 
 
 def rows_in_words(v: Values) -> str:

@@ -69,7 +69,7 @@ def prepare(spec: Spec) -> Run:
         validation = read_validation(wanted.validation, used, data)
         every = pd.concat([used, validation])
     else:
-        validation, every = folds.split_of(frame, wanted), used
+        validation, every = folds.split_of(frame, wanted, data), used
     owners = _owners(used, every, data, columns, task)
     _check_choices(owners, choices, spec)
     utility = ModelUtility(

@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import msgspec
 import pandas as pd
-from numpy.typing import NDArray
 
 from dupre.errors import InputError
-from dupre.spec import Utility
+from dupre.spec import Data, Utility
+from dupre.tables.columns import kind, tidy
+from dupre.tables.numbers import read_forms
 from dupre.utility.folds import Folds, Holdout
 from dupre.wording import did_you_mean, quote, quote_names
 
 
-def split_of(frame: pd.DataFrame, wanted: Utility) -> Folds | Holdout:
-    """How the owners' rows are split for validation."""
+def split_of(frame: pd.DataFrame, wanted: Utility, data: Data) -> Folds | Holdout:
+    """How the owners' rows are split for validation.
+
+    A column that models are not given can still say which rows belong together or come later.
+    """
     if wanted.holdout is not None:
         return Holdout(wanted.holdout, equal_owners=wanted.equal_owners)
-    # A column that models are not given can still say which rows belong together.
-    by, in_time = (
-        None if column is None else _column(frame, column)
-        for column in (wanted.folds_by, wanted.folds_in_time)
+    by = None if wanted.folds_by is None else _column(frame, wanted.folds_by)
+    in_time = None if wanted.folds_in_time is None else _times(frame, wanted.folds_in_time, data)
+    return Folds(
+        wanted.folds,
+        by=None if by is None else by.to_numpy(),
+        in_time=None if in_time is None else in_time.to_numpy(),
+        equal_owners=wanted.equal_owners,
     )
-    return Folds(wanted.folds, by=by, in_time=in_time, equal_owners=wanted.equal_owners)
 
 
-def _column(frame: pd.DataFrame, name: str) -> NDArray[Any]:
+def _column(frame: pd.DataFrame, name: str) -> pd.Series:
     if name not in frame.columns:
         names = list(map(str, frame.columns))
         raise InputError(
             f"there is no column {quote(name)} to make folds by{did_you_mean(name, names)}; the "
             f"columns are {quote_names(names)}"
         )
-    return frame[name].to_numpy()
+    return frame[name]
+
+
+def _times(frame: pd.DataFrame, name: str, data: Data) -> pd.Series:
+    """A column as numbers or dates, also one that is dropped and so was not read as such."""
+    column = _column(frame, name)
+    stated = tuple(form for form in data.numbers if form.partition("=")[0] == name)
+    alone = msgspec.structs.replace(data, drop=(), numbers=stated)
+    column = tidy(read_forms(frame[[name]], alone)[0][name])
+    if kind(column) not in ("number", "date"):
+        raise InputError(
+            f"folds in time need numbers or dates, but column {quote(name)} holds texts such as "
+            f"{quote(column.iloc[0])}: write all of them in one form, such as 2024-03-01"
+        )
+    return column

@@ -93,7 +93,8 @@ def fit(
         classes: whether the targets are labels.
         groups: of the rows, (N,), for a search that keeps groups together.
     """
-    known = {"groups": groups} if groups is not None and _splits_by_group(estimator) else {}
+    keyword = None if groups is None else _keyword_of_groups(estimator)
+    known = {keyword: groups} if keyword else {}
     try:
         return _fit(estimator, X, y, seed, **known)
     except (TypeError, ValueError):
@@ -104,12 +105,24 @@ def fit(
     return _InLabels(_fit(estimator, again(), positions, seed, **known), labels)
 
 
-def _splits_by_group(estimator: Any) -> bool:
-    """Whether a search over parameters splits its rows by groups."""
-    from sklearn import model_selection as ms
+def _keyword_of_groups(estimator: Any) -> str | None:
+    """By which keyword a search that splits its rows by groups gets them; None if there is none.
 
+    The search may be the last step of pipelines.
+    """
+    from sklearn import model_selection as ms
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.pipeline import Pipeline
+
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        inner = _keyword_of_groups(last)
+        return f"{name}__{inner}" if inner else None
+    if isinstance(estimator, TransformedTargetRegressor):  # it passes all keywords on
+        return _keyword_of_groups(estimator.regressor)
     kinds = (ms.GroupKFold, ms.StratifiedGroupKFold, ms.LeaveOneGroupOut, ms.LeavePGroupsOut)
-    return isinstance(getattr(estimator, "cv", None), (*kinds, ms.GroupShuffleSplit))
+    by_group = isinstance(getattr(estimator, "cv", None), (*kinds, ms.GroupShuffleSplit))
+    return "groups" if by_group else None
 
 
 def random_states(model: Any) -> list[str]:

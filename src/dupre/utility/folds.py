@@ -161,7 +161,7 @@ def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
         else:
             fold = _by_label(_labels(split.by, owners), k, seed, number)
         tests = [first[fold[first] == i] for i in range(k)]
-        train = [fold != i for i in range(k)]
+        train = _without_equal(owners, tests, [fold != i for i in range(k)])
     # A fold without rows, which a small table may have, tests nothing.
     if not any(len(rows) and part.any() for rows, part in zip(tests, train, strict=True)):
         raise InputError(
@@ -256,6 +256,11 @@ def _in_time(
     times: NDArray[Any], first: Ints, split: Folds, owners: Owners
 ) -> tuple[list[Ints], list[Bools]]:
     """Parts of equal numbers of rows by time: each but the first is scored by those before it."""
+    if any(isinstance(time, str) for time in times.tolist()):
+        raise InputError(
+            f"folds in time need numbers or dates, got texts such as {str(times[0])!r:.40}, "
+            "which have no order in time"
+        )
     k = default_folds(len(owners.y)) if split.k is None else split.k
     moments, which = np.unique(times, return_inverse=True)
     if len(moments) <= k:
@@ -265,14 +270,34 @@ def _in_time(
     # Rows of one moment stay together: a part ends where the next moment begins.
     upto = np.cumsum(np.bincount(which.reshape(-1))) / len(times)
     part = np.minimum((upto * (k + 1) - 1e-9).astype(np.int64), k)[which.reshape(-1)]
-    return [first[part[first] == i] for i in range(1, k + 1)], [part < i for i in range(1, k + 1)]
+    tests = [first[part[first] == i] for i in range(1, k + 1)]
+    return tests, _without_equal(owners, tests, [part < i for i in range(1, k + 1)])
+
+
+def _without_equal(owners: Owners, tests: list[Ints], train: list[Bools]) -> list[Bools]:
+    """Rows to train on without those that are equal to a row of their fold.
+
+    Equal rows may have other labels or times: who copies rows of others under new ones would be
+    paid for knowing what is validated.
+    """
+    contents = owners.row_contents[:, 0]
+    return [
+        part & ~np.isin(contents, contents[rows]) for rows, part in zip(tests, train, strict=True)
+    ]
 
 
 def _by_splitter(split: Any, owners: Owners, first: Ints) -> tuple[list[Ints], list[Bools]]:
     """What a splitter of scikit-learn says of the different rows; equal rows go with them."""
     same = pd.factorize(pd.Series(owners.row_contents[:, 0]))[0]
     tests, train = [], []
-    for trained, scored in split.split(take(owners.X, first), owners.y[first]):
+    try:
+        parts = list(split.split(take(owners.X, first), owners.y[first]))
+    except (TypeError, ValueError) as cause:
+        raise InputError(
+            f"{type(split).__name__} cannot split {len(first):,} different rows ({cause}); to keep "
+            "rows of one label together, state Folds(by=LABELS)"
+        ) from cause
+    for trained, scored in parts:
         tests.append(first[scored])
         train.append(np.isin(same, same[first[trained]]))
     return tests, train

@@ -323,7 +323,8 @@ class ModelUtility:
         def draw() -> Scored:
             dealt = self._deal(number)
             contents = digests_of_rows(dealt.X, dealt.y)
-            drawn = draw_resamples(contents, self.resamples, dealt.weights)
+            is_dealt = dealt.row is not None
+            drawn = draw_resamples(contents, self.resamples, dealt.weights, dealt=is_dealt)
             return Scored(dealt.X, dealt.y, drawn, dealt.tests)
 
         return self._keep(("scored", number), draw)

@@ -165,15 +165,19 @@ class EqualRows:
         return int(self.number.max()) + 1
 
 
-def find_equal_rows(contents: Digests) -> EqualRows:
-    """Which of the rows with these digests, (m, 2), are equal, and whether they are copies."""
+def find_equal_rows(contents: Digests, *, dealt: bool = False) -> EqualRows:
+    """Which of the rows with these digests, (m, 2), are equal, and whether they are copies.
+
+    Of rows that a splitter has dealt, equal ones are one row that validates several times.
+    """
     order = np.lexsort((contents[:, 1], contents[:, 0]))
     ordered = contents[order]
     first = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
     times = np.diff(np.append(np.flatnonzero(first), len(first)))
     number = np.empty(len(first), dtype=np.int64)
-    number[order] = np.cumsum(first) - 1 if _are_copies(times) else np.arange(len(first))
-    return EqualRows(number, int((~first).sum()))
+    one = dealt or _are_copies(times)
+    number[order] = np.cumsum(first) - 1 if one else np.arange(len(first))
+    return EqualRows(number, 0 if dealt else int((~first).sum()))
 
 
 def _are_copies(times: Ints) -> bool:
@@ -252,13 +256,15 @@ class Resamples:
         return sparse.csr_array((self.row_weights, (self.group, np.arange(m))), shape=(g, m))
 
 
-def draw_resamples(contents: Digests, resamples: int, weights: Floats | None = None) -> Resamples:
+def draw_resamples(
+    contents: Digests, resamples: int, weights: Floats | None = None, *, dealt: bool = False
+) -> Resamples:
     """Resamples of rows with these digests, (m, 2); copies of a row are drawn together.
 
     They depend on the contents of the rows, not on their order, the machine or a seed: utilities
     of the same validation rows are comparable wherever they were computed.
     """
-    equal = find_equal_rows(contents)
+    equal = find_equal_rows(contents, dealt=dealt)
     m, (_, first) = equal.counted, np.unique(equal.number, return_index=True)
     g = min(m, MOST_GROUPS)
     # A sum of digests is the same in any order of the rows; unsigned integers wrap around.
