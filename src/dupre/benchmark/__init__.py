@@ -1,14 +1,14 @@
 """Games with known answers, and a fair comparison of methods that value their owners.
 
-    from functools import partial
-    from dupre import benchmark
+from functools import partial
+from dupre import benchmark
 
-    def mine(game, budget, seed): ...  # asks game(members) at most `budget` times; returns values
+def mine(game, budget, seed): ...  # asks game(members) at most `budget` times; returns values
 
-    found = benchmark.compare(
-        {"mine": mine, "dupre": benchmark.by_dupre}, benchmark.NAMES, ["2n + 1", "4n"], seeds=10
-    )
-    print(found.differences("dupre"))
+found = benchmark.compare(
+    {"mine": mine, "dupre": benchmark.by_dupre}, benchmark.NAMES, ["2n + 1", "4n"], seeds=10
+)
+print(found.differences("dupre"))
 """
 
 from __future__ import annotations

@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
@@ -142,9 +140,7 @@ def _digits_centroid(name: str) -> Game:
     return _by_centroids(name, (X, y, owner), (X_val, y_val))
 
 
-def _by_centroids(
-    name: str, train: tuple[Ints, Ints, Ints], validation: tuple[Ints, Ints]
-) -> Game:
+def _by_centroids(name: str, train: tuple[Ints, Ints, Ints], validation: tuple[Ints, Ints]) -> Game:
     """A game of nearest class means; no data predict the most frequent class of all owners."""
     X, y, owner = train
     utilities = centroid_accuracy(train, validation, int(y.max()) + 1)

@@ -18,7 +18,7 @@ import numpy as np
 from dupre._types import Floats, Members, Names
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.game.coalitions import MAX_OWNERS_ENUMERATED, all_coalitions, from_names, to_names
+from dupre.game.coalitions import MAX_OWNERS_ENUMERATED, from_names
 from dupre.game.estimators import exact
 from dupre.game.semivalues import Semivalue
 from dupre.wording import did_you_mean
@@ -87,14 +87,6 @@ class Game:
         if not members:
             return self.empty
         return float(self.utilities_of(from_names(members, self.owners.names)[None])[0])
-
-    @property
-    def table(self) -> dict[Names, float]:
-        """The utility of every coalition by its owners' names, of up to 20 owners."""
-        rows = all_coalitions(self.owners.n)
-        names = [to_names(row, self.owners.names) for row in rows]
-        found = map(float, self.utilities_of(rows))
-        return {(): self.empty} | dict(zip(names, found, strict=True))
 
     def values(self, semivalue: Semivalue) -> Floats:
         """The exact values, (n,)."""

@@ -1,7 +1,7 @@
 """Methods to compare with: dupre itself, and a sampling estimator by itself.
 
-    partial(by_dupre, kernel=mine)                          # a kernel of your own
-    partial(by_estimator, estimator=estimators.permutation)
+partial(by_dupre, kernel=mine)                          # a kernel of your own
+partial(by_estimator, estimator=estimators.permutation)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dupre.valuation.question import AnyKernel, Strategy
 from dupre.valuation.value import value
 
 MOST_SAMPLES = 64
-"""Samples for each evaluation at most: where nearly all coalitions were drawn, more change little."""
+"""Samples for each evaluation at most: where nearly all are drawn, more change little."""
 
 
 def by_dupre(

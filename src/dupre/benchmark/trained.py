@@ -47,9 +47,7 @@ def owners_of(name: str) -> Owners:
 def digits() -> list[NDArray[Any]]:
     """Digits: X, X for validation, y, y for validation."""
     X, y = load_digits(return_X_y=True)
-    found: list[NDArray[Any]] = train_test_split(
-        X, y, test_size=0.5, random_state=0, stratify=y
-    )
+    found: list[NDArray[Any]] = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
     return found
 
 
