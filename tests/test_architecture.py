@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "result": {"game", "predictor"},
     "baselines": {"game", "data", "utility"},
     "valuation": {"game", "data", "predictor", "utility", "training", "store", "result"},
+    "benchmark": {"game", "data", "utility", "result", "baselines", "valuation"},
     "report": {"game", "predictor", "result"},
     "tables": {"data", "utility"},
     "runs": {
@@ -63,6 +64,7 @@ LINES = {
     "result": 1_852,
     "baselines": 613,
     "valuation": 3_042,
+    "benchmark": 602,
     "report": 1_783,
     "tables": 2_062,
     "runs": 1_858,
@@ -245,6 +247,7 @@ def test_the_public_names_are_these_and_importing_them_imports_nothing_heavy():
             "Valuer",
             "banzhaf",
             "baselines",
+            "benchmark",
         ),
         *("beta_shapley", "engines", "estimators", "from_game", "from_table", "kernels"),
         *("leave_one_out", "metrics", "notes", "plots", "read_evaluations", "shapley", "stopping"),
