@@ -63,7 +63,7 @@ LINES = {
     "store": 1_092,
     "result": 1_852,
     "baselines": 613,
-    "valuation": 3_042,
+    "valuation": 3_108,
     "benchmark": 602,
     "report": 1_783,
     "tables": 2_062,
