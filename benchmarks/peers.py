@@ -146,7 +146,7 @@ def print_table(found: Comparison, reference: str) -> None:
         covered, surprise = "–", "–"
         if not np.isnan(row["covered"]):
             covered = f"{100 * row['covered']:.0f} %"
-            surprise = f"{row['surprise']:.2f}"
+            surprise = f"{row['surprise']:.3g}"
         cells = [*key, row["games"], f"{row['nmse']:.2g}", ratio, p, covered, surprise]
         print(f"| {' | '.join(map(str, cells))} |")
     sys.stdout.flush()
