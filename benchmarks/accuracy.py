@@ -10,20 +10,17 @@ GP-binary   coalitions drawn uniformly, squared exponential kernel on membership
 dupre       dupre.value(owners, utility, budget)
 KernelSHAP, SVARM, kADD-SHAP, permutation: from the package shapiq, with the same budget, its
             pairing trick where it has one; u(empty) is not counted, as for dupre.
-ShaplEIG    from shapiq as well, if it can be imported: it needs shapiq[shapleig] >= 1.6 and
-            Python >= 3.12. Slow, so that it is run with fewer seeds.
+
+More peers, on more games, with paired differences: `peers.py`.
 """
 
 from __future__ import annotations
 
 import argparse
-import platform
-import warnings
-from importlib.metadata import version
+from functools import partial
 
 import numpy as np
 import pandas as pd
-import shapiq
 
 from dupre.benchmark import CountedGame, Estimate, by_dupre, compare, load
 from dupre.benchmark.comparison import Method
@@ -37,11 +34,7 @@ from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Membership, Scaled, SlicedWasserstein
 from dupre.predictor.warp import straight_warp
 from games import BUDGETS
-
-try:
-    from shapiq.approximator.shapleig import ShaplEIG
-except ImportError:
-    ShaplEIG = None
+from peers import by_shapiq
 
 
 def by_paper(game: CountedGame, budget: int, seed: int) -> Estimate:
@@ -53,49 +46,21 @@ def by_gp_binary(game: CountedGame, budget: int, seed: int) -> Estimate:
     return _uniform_design(game, budget, seed, Scaled(Membership()))
 
 
-def by_shapiq(approximator: type, **options: object) -> Method:
-    def estimate(game: CountedGame, budget: int, seed: int) -> np.ndarray:
-        method = approximator(game.n, random_state=seed, **options)
-        return method.approximate(budget + 1, game).get_n_order_values(1)
-
-    return estimate
-
-
-def by_shapleig(game: CountedGame, budget: int, seed: int) -> Estimate:
-    method = ShaplEIG(game.n, random_state=seed, show_progress=False)
-    with warnings.catch_warnings():  # gpytorch warns of the noise that ShaplEIG sets
-        warnings.simplefilter("ignore")
-        values, variance = method.approximate_with_variance(budget=budget + 1, game=game)
-    return Estimate.normal(values.get_n_order_values(1), np.sqrt(np.maximum(variance, 0)))
-
-
 METHODS: dict[str, Method] = {
     "paper": by_paper,
     "GP-binary": by_gp_binary,
     "dupre": by_dupre,
-    "KernelSHAP": by_shapiq(shapiq.KernelSHAP, pairing_trick=True),
-    "SVARM": by_shapiq(shapiq.SVARM, pairing_trick=True),
-    "kADD-SHAP": by_shapiq(shapiq.kADDSHAP, pairing_trick=True),
-    "permutation": by_shapiq(shapiq.PermutationSamplingSV),
+    "KernelSHAP": partial(by_shapiq, name="KernelSHAP", pairing_trick=True),
+    "SVARM": partial(by_shapiq, name="SVARM", pairing_trick=True),
+    "kADD-SHAP": partial(by_shapiq, name="kADDSHAP", pairing_trick=True),
+    "permutation": partial(by_shapiq, name="PermutationSamplingSV"),
 }
-if ShaplEIG is not None:
-    METHODS["ShaplEIG"] = by_shapleig
-MOST_SEEDS = {"ShaplEIG": 3}
-"""Where fewer seeds than asked for are run, to save time."""
 
 
 def _uniform_design(game: CountedGame, budget: int, seed: int, kernel: Kernel) -> Estimate:
     weights = exact(game.semivalue, game.n)
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.choice(len(weights.members), budget, replace=False))
-    return by_process(game, chosen, kernel, seed, rng)
-
-
-def by_process(
-    game: CountedGame, chosen: np.ndarray, kernel: Kernel, seed: int, rng: np.random.Generator
-) -> Estimate:
-    """A Gaussian process on some of all coalitions, chosen by their place in `all_coalitions`."""
-    weights = exact(game.semivalue, game.n)
     others = np.setdiff1d(np.arange(len(weights.members)), chosen)
     universe = Features(weights.members, game.owners.rows, SketchCache(game.owners, seed=seed))
     utilities = game(weights.members[chosen])
@@ -120,13 +85,7 @@ def run(name: str, seeds: int) -> None:
     """Print the table of a game, and how far dupre is ahead."""
     game = load(name)
     budgets = BUDGETS[game.owners.n]
-    parts = [
-        compare(
-            {method: play}, [game], budgets, min(seeds, MOST_SEEDS.get(method, seeds)), n_jobs=-1
-        )
-        for method, play in METHODS.items()
-    ]
-    runs = pd.concat([part.runs for part in parts])
+    runs = compare(METHODS, [game], budgets, seeds, n_jobs=-1).runs
     means = runs.groupby(["allowed", "method"])[["mse", "pearson", "kendall", "covered"]].mean()
     print(f"\n### {name}: {game.owners.n} owners, {2**game.owners.n} coalitions\n")
     print("| trainings | method | MSE | MSE / dupre's | Pearson | Kendall | 95 % coverage |")
@@ -150,18 +109,6 @@ def run(name: str, seeds: int) -> None:
     )
 
 
-def shapleig_note(seeds: int) -> str:
-    """What the reader has to know about the rows of ShaplEIG, or about their absence."""
-    found = version("shapiq")
-    if ShaplEIG is None:
-        return (
-            "ShaplEIG is left out: it needs shapiq[shapleig] >= 1.6 and Python >= 3.12; "
-            f"this is shapiq {found} on Python {platform.python_version()}."
-        )
-    few = min(seeds, MOST_SEEDS["ShaplEIG"])
-    return f"ShaplEIG (shapiq {found}) is slow and averaged over {few} of the {seeds} seeds."
-
-
 def _factors(ratios: pd.Series) -> str:
     return " / ".join(f"{ratio:.3g}" for ratio in ratios)
 
@@ -172,7 +119,6 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=10)
     arguments = parser.parse_args()
     print("# Results\n\nMade by `make bench`; how to read them: [README](README.md).\n")
-    print(f"## Accuracy (`python benchmarks/accuracy.py`, {arguments.seeds} seeds)\n")
-    print(shapleig_note(arguments.seeds))
+    print(f"## Accuracy (`python benchmarks/accuracy.py`, {arguments.seeds} seeds)")
     for game in arguments.games:
         run(game, arguments.seeds)

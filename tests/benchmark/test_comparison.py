@@ -177,6 +177,11 @@ def test_values_known_exactly_are_covered_and_a_wrong_certainty_is_impossible():
     assert score(None, truth).keys() == wrong.keys()
 
 
+def test_nothing_to_compare_is_refused():
+    with pytest.raises(dupre.InputError, match="nothing to compare"):
+        compare({"one": off_by(1.0)}, [TOY], [15], 1)
+
+
 def test_what_is_no_estimate_is_refused():
     with pytest.raises(
         dupre.InputError, match=r"'short' must return 4 values, .* got shape \(3,\)"

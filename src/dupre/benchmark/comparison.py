@@ -131,8 +131,8 @@ def compare(
         n_jobs: processes, -1 for one per core.
 
     Raises:
-        InputError: a budget cannot be read, or a method asked for more than it or returned
-            something else.
+        InputError: there is nothing to compare, a budget cannot be read, or a method asked for
+            more than it or returned something else.
     """
     chosen = [load(game) if isinstance(game, str) else game for game in games]
     numbers = list(range(whole(seeds, "seeds", least=1)) if isinstance(seeds, int) else seeds)
@@ -144,6 +144,11 @@ def compare(
         for name, method in methods.items()
         for seed in numbers
     ]
+    if not runs:
+        raise InputError(
+            "nothing to compare: state at least one method, game and seed, and a budget below the "
+            "2^n - 1 coalitions of a game"
+        )
     truths = {id(game): game.values(semivalue) for game in chosen}
     jobs = (
         joblib.delayed(_run)(*run, semivalue=semivalue, truth=truths[id(run[2])]) for run in runs
