@@ -6,7 +6,7 @@ Shapley and Banzhaf values where a method defines them, with n + 1, 2n + 1, 4n, 
 coalitions. Every difference is paired by game, budget and seed: see `dupre.benchmark.compare`.
 
 From shapiq 1.8 (Python 3.12 or newer): LeverageSHAP, PolySHAP (of order 2), OddSHAP,
-RegressionMSR with trees and linear, ProxySHAP, ShaplEIG (slow: up to 10 owners and 8n, one seed).
+RegressionMSR with trees and linear, ProxySHAP, ShaplEIG (slow: up to 10 owners and 4n, one seed).
 From any shapiq: KernelSHAP, SVARM and kADD-SHAP with pairs, permutation sampling. From
 `references.py`: DU-Shapley at the level of owners, Kernel Banzhaf, plain Gaussian processes on a
 fixed schedule (membership and linear, or rows alone) and by leverage. Maximum sample reuse is
@@ -67,7 +67,7 @@ def by_shapiq(
 
 def by_shapleig(game: CountedGame, budget: int, seed: int) -> Estimate | None:
     """ShaplEIG with the variances that it states; it refits after every evaluation."""
-    if game.n > 10 or budget > 8 * game.n or seed > 0:
+    if game.n > 10 or budget > 4 * game.n or seed > 0:
         return None
     method = shapiq.ShaplEIG(game.n, random_state=seed, show_progress=False)
     with warnings.catch_warnings():  # gpytorch warns of the noise that ShaplEIG sets
@@ -168,7 +168,7 @@ def main(games: list[str], seeds: int, jobs: int) -> None:
     print(describe(games, seeds), end=" ")
     found = f"shapiq {version('shapiq')} on Python {platform.python_version()}"
     if has_newer():
-        print(f"Methods of {found}; ShaplEIG with one seed, up to 10 owners and 8n.")
+        print(f"Methods of {found}; ShaplEIG with one seed, up to 10 owners and 4n.")
     else:
         print(f"{', '.join(NEWER)} are left out: they need shapiq 1.8; this is {found}.")
     for semivalue in (dupre.shapley, dupre.banzhaf):
