@@ -100,7 +100,7 @@ def comparison_of(logs):
 def test_paired_differences_intervals_and_holm_by_hand():
     a = [[0.0, 2.0], [1.0, 1.0], [4.0, 2.0]]  # means 1, 1, 3
     b = [[2.0, 2.0], [1.0, 2.0], [4.0, 4.0]]  # means 2, 1.5, 4: 1, 0.5, 1 more
-    c = [[1.0, 1.0], [np.nan, np.nan], [2.0, 5.0]]  # 0 and 0.5 more, on two games
+    c = [[0.0, np.nan], [np.nan, np.nan], [2.0, 5.0]]  # by seeds that both have: 0 and 0.5 more
     found = comparison_of({"a": a, "b": b, "c": c}).differences("a")
     assert found["games"].tolist() == [3, 2]
     means = np.array([2.5 / 3, 0.25])

@@ -61,8 +61,8 @@ class Comparison:
         `games` in which the method has values, `nmse`, the geometric mean of MSE over the variance
         of the true values, `pearson`, `covered` with its standard error over games, `surprise`.
         """
-        by_game = self._by_game()
         measures = ["log_mse", "pearson", "covered", "surprise"]
+        by_game = self.runs.groupby(["game", "budget", "method"], sort=False)[measures].mean()
         groups = by_game.groupby(level=["budget", "method"], sort=False)
         means = groups[measures].mean()
         errors = groups["covered"].sem()
@@ -78,7 +78,7 @@ class Comparison:
         ).reset_index()
 
     def differences(self, reference: str, *, level: float = 0.95) -> pd.DataFrame:
-        """Every other method against one of them, budget by budget, on the games both can do.
+        """Every other method against one of them, budget by budget, on what both can do.
 
         `ratio` is the geometric mean of MSE over that of the reference; `low` and `high` its
         interval, at this level for all rows together; `p` the corrected p-value of no difference.
@@ -87,12 +87,13 @@ class Comparison:
         Raises:
             InputError: there is no method of this name.
         """
-        logs = self._by_game()["log_mse"].unstack("method")
+        logs = self.runs.pivot(index=["game", "budget", "seed"], columns="method", values="log_mse")
         if reference not in logs:
             raise InputError(
                 f"unknown method {reference!r}; expected one of {', '.join(map(str, logs))}"
             )
-        others = logs.drop(columns=reference).sub(logs[reference], axis=0)
+        paired = logs.sub(logs[reference], axis=0)
+        others = paired.groupby(level=["game", "budget"]).mean()
         rows: list[dict[str, Any]] = []
         for budget in dict.fromkeys(self.runs["budget"]):
             for method in dict.fromkeys(self.runs["method"]):
@@ -100,12 +101,6 @@ class Comparison:
                     apart = others.xs(budget, level="budget")[method].dropna().to_numpy()
                     rows.append({"budget": budget, "method": method} | _one_sample(apart))
         return _correct(pd.DataFrame(rows), level)
-
-    def _by_game(self) -> pd.DataFrame:
-        """Measures averaged over seeds, by game, budget and method."""
-        measures = ["log_mse", "pearson", "covered", "surprise"]
-        groups = self.runs.groupby(["game", "budget", "method"], sort=False)
-        return groups[measures].mean()
 
 
 def compare(
