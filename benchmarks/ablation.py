@@ -72,7 +72,7 @@ def methods() -> dict[str, Method]:
 
 
 def main(games: list[str], seeds: int, jobs: int) -> None:
-    print(f"\n## Ablation (`python benchmarks/ablation.py`, {seeds} seeds)\n")
+    print(f"\n## Ablation (`python benchmarks/ablation.py --seeds {seeds}`)\n")
     print(describe(games, seeds), "A method is its kernel, first design and choice of the others.")
     found = compare(methods(), games, BUDGETS, seeds, n_jobs=jobs)
     print("\nShapley values.\n")

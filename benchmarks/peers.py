@@ -164,7 +164,7 @@ def describe(games: list[str], seeds: int) -> str:
 
 
 def main(games: list[str], seeds: int, jobs: int) -> None:
-    print(f"\n## Peers (`python benchmarks/peers.py`, {seeds} seeds)\n")
+    print(f"\n## Peers (`python benchmarks/peers.py --seeds {seeds}`)\n")
     print(describe(games, seeds), end=" ")
     found = f"shapiq {version('shapiq')} on Python {platform.python_version()}"
     if has_newer():
