@@ -1,14 +1,12 @@
 """Games with known answers, and a fair comparison of methods that value their owners.
 
-from functools import partial
-from dupre import benchmark
+    def mine(game, budget, seed): ...  # asks game(rows) for utilities; returns values
 
-def mine(game, budget, seed): ...  # asks game(members) at most `budget` times; returns values
+    methods = {"mine": mine, "dupre": benchmark.by_dupre}
+    found = benchmark.compare(methods, benchmark.NAMES, ["2n + 1", "4n"])
+    print(found.differences("dupre"))
 
-found = benchmark.compare(
-    {"mine": mine, "dupre": benchmark.by_dupre}, benchmark.NAMES, ["2n + 1", "4n"], seeds=10
-)
-print(found.differences("dupre"))
+Every method has the same games, budgets and seeds, and cannot evaluate more than the budget.
 """
 
 from __future__ import annotations

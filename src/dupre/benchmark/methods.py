@@ -1,7 +1,9 @@
 """Methods to compare with: dupre itself, and a sampling estimator by itself.
 
-partial(by_dupre, kernel=mine)                          # a kernel of your own
-partial(by_estimator, estimator=estimators.permutation)
+    partial(by_dupre, kernel=mine)                          # a kernel of your own
+    partial(by_estimator, estimator=estimators.permutation)
+
+Both ask for the semivalue that the game asks for.
 """
 
 from __future__ import annotations
