@@ -64,7 +64,7 @@ LINES = {
     "result": 1_852,
     "baselines": 613,
     "valuation": 3_108,
-    "benchmark": 607,
+    "benchmark": 608,
     "report": 1_783,
     "tables": 2_062,
     "runs": 1_858,

@@ -37,6 +37,10 @@ Method: TypeAlias = Callable[[CountedGame, int, int], "Estimate | Floats | None"
 ROUNDING = 1e-12
 """Errors below this part of the spread of the true values are rounding: values are then exact."""
 
+SMALLEST = 1e-6
+"""Errors below this part of the spread count as this in `log_mse`: one game in which a method is
+exact would otherwise decide every mean."""
+
 OF_OWNERS = re.compile(r"(\d*)\s*n(?:\s*\+\s*(\d+))?")
 
 
@@ -47,7 +51,7 @@ class Comparison:
     Attributes:
         runs: one row per run: `game`, `owners`, `budget` as it was asked for, `allowed` and `asked`
             (coalitions), `method`, `seed`, `mse`, `log_mse` (of errors in standard deviations of
-            the game's true values, rounding not below ROUNDING), `pearson`, `kendall`, and where a
+            the game's true values, at least SMALLEST), `pearson`, `kendall`, and where a
             method states a distribution `covered`, the part of 95 % intervals that hold the true
             value, and `surprise`, the mean negative log density of the true values, in the same
             units. NaN where a method cannot do with the budget, or states nothing.
@@ -207,7 +211,7 @@ def score(estimate: Estimate | None, truth: Floats) -> dict[str, float]:
     error = estimate.values - truth
     mse = float(np.mean(error**2))
     found["mse"] = mse
-    found["log_mse"] = float(np.log(np.maximum(mse / spread**2, ROUNDING**2)))
+    found["log_mse"] = float(np.log(np.maximum(mse / spread**2, SMALLEST**2)))
     varies = np.ptp(estimate.values) > 0 and np.ptp(truth) > 0
     found["pearson"] = float(np.corrcoef(estimate.values, truth)[0, 1]) if varies else 0.0
     found["kendall"] = float(kendalltau(estimate.values, truth).statistic) if varies else 0.0
