@@ -8,8 +8,8 @@ coalitions. Every difference is paired by game, budget and seed: see `dupre.benc
 From shapiq 1.8 (Python 3.12 or newer): LeverageSHAP, PolySHAP (of order 2), OddSHAP,
 RegressionMSR with trees and linear, ProxySHAP, ShaplEIG (slow: up to 10 owners and 4n, one seed).
 From any shapiq: KernelSHAP, SVARM and kADD-SHAP with pairs, permutation sampling. From
-`references.py`: DU-Shapley at the level of owners, Kernel Banzhaf, plain Gaussian processes on a
-fixed schedule (membership and linear, or rows alone) and by leverage. Maximum sample reuse is
+`references.py`: DU-Shapley at the level of owners, Kernel Banzhaf, Gaussian processes on a fixed
+schedule (membership and linear, or rows alone) and by leverage. Maximum sample reuse is
 dupre's estimator alone.
 """
 

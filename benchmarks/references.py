@@ -72,8 +72,10 @@ def by_schedule(
 
 
 MEMBERSHIP = kernels.Prior(1.0 * kernels.Membership() + 1.0 * kernels.Linear(), plain=True)
-SIZE = kernels.Prior(1.0 * kernels.Size(), plain=True)
-"""Plain processes: nothing averaged, bent or widened."""
+"""A plain process: nothing averaged, bent or widened."""
+
+SIZE = kernels.Prior(1.0 * kernels.Size())
+"""Rows alone. Not plain: without noise it is sure that owners of as many rows have one value."""
 
 
 def du_shapley(game: CountedGame, budget: int, seed: int) -> np.ndarray | None:
