@@ -44,12 +44,13 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
 
 import dupre
+from dupre.benchmark import Game
 from dupre.data.owners import Owners
 from dupre.game.coalitions import all_coalitions, to_names
 from dupre.utility.model import ModelUtility
-from games import TABLES, Game, quietly
+from games import quietly
 
-TABLE = TABLES / "bank.npz"
+TABLE = Path(__file__).parent / "tables/bank.npz"
 PARTS = {"choose": (0, 2, 3), "report": (1, 4, 5)}
 """Split seeds."""
 
@@ -211,9 +212,8 @@ def load_bank(part: str) -> list[tuple[Game, Recipe, int]]:
         for split, recipe in product(PARTS[part], recipes()):
             owners = utility_of(recipe, split).owners
             name = f"{split}/{recipe.name}"
-            budgets = tuple(budget(recipe.n) for budget in BUDGETS.values())
             empty, *utilities = tables[name]
-            game = Game(name, owners, np.array(utilities), float(empty), budgets)
+            game = Game(name, owners, np.array(utilities), float(empty))
             games.append((game, recipe, split))
     return games
 
@@ -227,7 +227,7 @@ def run(
         warnings.simplefilter("ignore")
         valuation = dupre.value(
             game.owners,
-            game.table.__getitem__,
+            game.utility,
             budget=BUDGETS[budget](game.owners.n),
             semivalue=SEMIVALUES[semivalue],
             seed=seed,

@@ -31,10 +31,11 @@ import numpy as np
 import dupre
 from accuracy import paper_eta
 from dupre import estimators
+from dupre.benchmark import CountedGame, Game, by_dupre, load
+from dupre.benchmark.comparison import score
+from dupre.benchmark.methods import draw_at_most, of_valuation
 from dupre.data.sketch import SketchCache
-from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, to_names
-from dupre.game.estimators import Estimator
 from dupre.game.semivalues import Semivalue
 from dupre.game.weights import Weights
 from dupre.predictor import form
@@ -43,7 +44,7 @@ from dupre.predictor.gp import Scale
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Membership, Scaled, SlicedWasserstein
 from dupre.predictor.warp import straight_warp
-from games import Game, housing_ridge_20, load
+from games import housing_ridge_20
 
 NAMES = (
     "regression",
@@ -74,52 +75,15 @@ def shown(name: str) -> str:
     return name.replace("_", " ") + (" (Banzhaf)" if semivalue_of(name) is dupre.banzhaf else "")
 
 
-def utilities_of(game: Game, members: np.ndarray) -> np.ndarray:
-    """Utilities of coalitions, (m, n), from the complete table, (m,)."""
-    return np.asarray(game.utilities[members @ (1 << np.arange(game.owners.n)) - 1])
-
-
 def total(game: Game, weights: Weights) -> np.ndarray:
-    return weights.W @ utilities_of(game, weights.members) + weights.empty * game.empty
-
-
-def with_at_most(
-    m: int, estimator: Estimator, semivalue: Semivalue, n: int, seed: int
-) -> Weights | None:
-    """Weights of the most samples that give at most m distinct coalitions; None if none do."""
-
-    def draw(samples: int) -> Weights | None:
-        try:
-            return estimator(semivalue, n, samples, _as_in_valuer(seed))
-        except InputError:  # fewer than it needs
-            return None
-
-    def fits(weights: Weights | None) -> bool:
-        return weights is None or len(weights.members) <= m
-
-    low, high = m, 2 * m
-    best = draw(low)
-    while fits(weights := draw(high)):
-        low, high, best = high, 2 * high, weights
-    while high - low > 1 + low // 200:
-        middle = (low + high) // 2
-        if fits(weights := draw(middle)):
-            low, best = middle, weights
-        else:
-            high = middle
-    return best
-
-
-def _as_in_valuer(seed: int) -> np.random.Generator:
-    """So that most estimators draw the beginning of what the Valuer draws."""
-    return np.random.default_rng([seed, 6])
+    return weights.W @ game.utilities_of(weights.members) + weights.empty * game.empty
 
 
 def complemented(game: Game, truth: np.ndarray, name: str, m: int, seed: int) -> list[float]:
     """Squared error alone, filled in and with all of LARGE, and coverage when filled in."""
     n, estimator, semivalue = game.owners.n, getattr(estimators, name), semivalue_of(name)
-    alone = with_at_most(m, estimator, semivalue, n, seed)
-    large = estimator(semivalue, n, LARGE[n], _as_in_valuer(seed))
+    alone = draw_at_most(m, estimator, semivalue, n, seed)
+    large = estimator(semivalue, n, LARGE[n], np.random.default_rng([seed, 6]))  # as in the Valuer
     if alone is not None:
         members = alone.members
     else:
@@ -131,37 +95,19 @@ def complemented(game: Game, truth: np.ndarray, name: str, m: int, seed: int) ->
         seed=seed,
         estimator=dupre.estimators.Sample(estimator, LARGE[n]),
     )
-    for row, utility in zip(members, utilities_of(game, members), strict=True):
+    for row, utility in zip(members, game.utilities_of(members), strict=True):
         valuer.record(to_names(row, game.owners.names), float(utility))
-    filled, covered = _scores(valuer.values(), truth)
+    filled = score(of_valuation(valuer.values()), truth)
     lonely = np.nan if alone is None else float(np.mean((total(game, alone) - truth) ** 2))
-    return [lonely, filled, float(np.mean((total(game, large) - truth) ** 2)), covered]
+    best = float(np.mean((total(game, large) - truth) ** 2))
+    return [lonely, filled["mse"], best, filled["covered"]]
 
 
-def by_dupre(game: Game, truth: np.ndarray, m: int, seed: int) -> list[float]:
-    code = {name: 1 << i for i, name in enumerate(game.owners.names)}
-
-    def utility(members: tuple[str, ...]) -> float:
-        return float(game.utilities[sum(code[name] for name in members) - 1])
-
-    valuation = dupre.value(
-        game.owners,
-        utility,
-        budget=m,
-        empty=game.empty,
-        progress=False,
-        seed=seed,
-        strategy=dupre.strategies.Active(batch=max(game.owners.n, m // 10)),
-    )
-    mse, covered = _scores(valuation, truth)
-    return [np.nan, mse, np.nan, covered]
-
-
-def _scores(valuation: dupre.Valuation, truth: np.ndarray) -> tuple[float, float]:
-    """Mean squared error, and the part of the 95 % intervals that hold the truth."""
-    bounds = valuation.interval()
-    inside = (bounds["low"].to_numpy() <= truth) & (truth <= bounds["high"].to_numpy())
-    return float(np.mean((valuation.mean - truth) ** 2)), float(np.mean(inside))
+def dupre_alone(game: Game, truth: np.ndarray, m: int, seed: int) -> list[float]:
+    counted = CountedGame(game, dupre.shapley, m)
+    strategy = dupre.strategies.Active(batch=max(game.owners.n, m // 10))
+    found = score(by_dupre(counted, m, seed, strategy=strategy), truth)
+    return [np.nan, found["mse"], np.nan, found["covered"]]
 
 
 def part_a(game: Game, seeds: int) -> dict[str, np.ndarray]:
@@ -175,7 +121,7 @@ def part_a(game: Game, seeds: int) -> dict[str, np.ndarray]:
     # The longest runs first, so that no core waits for another at the end.
     runs = [(name, m, s) for m in budgets[::-1] for name in ("dupre", *NAMES) for s in range(seeds)]
     jobs = [
-        joblib.delayed(by_dupre)(game, truths["Shapley"], m, seed)
+        joblib.delayed(dupre_alone)(game, truths["Shapley"], m, seed)
         if name == "dupre"
         else joblib.delayed(complemented)(game, truths[semivalue_of(name).name], name, m, seed)
         for name, m, seed in runs
@@ -239,7 +185,7 @@ def along_orders(game: Game, truth: np.ndarray, seed: int) -> np.ndarray:
     seen, unseen = (
         Features(members[index - 1], game.owners.rows, cache) for index in (known, others)
     )
-    table = np.append(game.empty, game.utilities)  # by binary code
+    table = np.append(game.empty, game.utilities_of(members))  # by binary code
     scores = []
     for predicted in (table[others], *_predictions(game, seen, table[known], unseen, rng)):
         u = np.full(2**n, np.nan)
@@ -261,7 +207,7 @@ def _predictions(
         seen, utilities, measured=np.zeros(len(seen)), empty=game.empty, choose_p=False, rng=rng
     )
     yield learned.predict(unseen)[0]
-    kernels: list[Kernel] = [SlicedWasserstein(eta=paper_eta(game, seed=0)), Membership()]
+    kernels: list[Kernel] = [SlicedWasserstein(eta=paper_eta(game.owners, seed=0)), Membership()]
     for kernel in kernels:
         warp = straight_warp(utilities, empty=game.empty)
         gp = fit(Scaled(kernel), seen, utilities, scale=Scale(warp), search=Search(4, rng))
@@ -317,10 +263,10 @@ def draw(
     )
     below = {}
     millionths = (("MSE of values, in millionths", 1e6), ("Pearson correlation", 1.0))
-    for score, (ax, (label, scale)) in enumerate(zip(axes[1], millionths, strict=True)):
+    for measure, (ax, (label, scale)) in enumerate(zip(axes[1], millionths, strict=True)):
         for line, rows, style in zip(LINES, along, styles, strict=True):
             said = line if line == "evaluated" else f"predicted by {line}"
-            (below[said],) = ax.plot(BETAS, scale * rows[:, score], markersize=4, **style)
+            (below[said],) = ax.plot(BETAS, scale * rows[:, measure], markersize=4, **style)
         ax.set(xlabel=f"further coalitions after {EVALUATED} evaluated", ylabel=label, xticks=BETAS)
         ax.set_title(f"{name}, permutation sampling", fontsize=10)
     for ax in axes.flat:

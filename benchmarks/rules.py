@@ -24,10 +24,10 @@ from threadpoolctl import threadpool_limits
 
 import dupre
 from bank import BUDGETS, NORMAL_999, SEMIVALUES, Record, coverage, within
+from dupre.benchmark import Game
 from dupre.data.owners import Owners
 from dupre.game.coalitions import all_coalitions
 from dupre.notes import GUESSED, has
-from games import Game
 
 OWNERS = (6, 8, 11)
 SEEDS = (0, 1)
@@ -119,13 +119,13 @@ def run(rule: Rule, data: str, n: int, seed: int, *, semivalue: str, budget: str
     """Value the owners of a game once."""
     rng = np.random.default_rng([seed, n, RULES.index(rule), list(DATA).index(data)])
     owners = DATA[data](n, rng)
-    game = Game(rule.__name__, owners, rule(all_coalitions(n), rng), 0.0, ())
+    game = Game(rule.__name__, owners, rule(all_coalitions(n), rng), 0.0)
     expected = game.values(SEMIVALUES[semivalue])
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         valuation = dupre.value(
             owners,
-            game.table.__getitem__,
+            game.utility,
             budget=BUDGETS[budget](n),
             semivalue=SEMIVALUES[semivalue],
             progress=False,

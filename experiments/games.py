@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from benchmarks.games import data_folder, housing, read_table, write_table
+from benchmarks.games import data_folder, housing
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import make_moons
 from sklearn.linear_model import LogisticRegression
@@ -201,6 +201,25 @@ def load(name: str) -> Game:
     empty, rows = read_table(FOLDER / "tables" / f"{name}.csv.gz", members)
     utilities, seconds = rows["utility"].to_numpy(), rows["seconds"].to_numpy()
     return Game(name, utility, members, utilities, seconds, float(empty["utility"]))
+
+
+def read_table(path: Path, members: np.ndarray) -> tuple[pd.Series, pd.DataFrame]:
+    """The row of no data, and the rows of these coalitions, (m, n), of a table, plain or .gz."""
+    frame = pd.read_csv(path, dtype=str).set_index("coalition").astype(float)  # to the last bit
+    return frame.loc["0" * members.shape[1]], frame.loc[[_digits_of(row) for row in members]]
+
+
+def write_table(path: Path, members: np.ndarray, rows: pd.DataFrame) -> None:
+    """Write columns for no data and for these coalitions, (m, n), gzipped if it ends so."""
+    path.parent.mkdir(exist_ok=True)
+    codes = ["0" * members.shape[1], *map(_digits_of, members)]
+    # Without the time of writing, equal tables are equal files.
+    compression = {"method": "gzip", "mtime": 1} if path.suffix == ".gz" else None
+    rows.set_index(pd.Index(codes, name="coalition")).to_csv(path, compression=compression)
+
+
+def _digits_of(row: np.ndarray) -> str:
+    return "".join("1" if inside else "0" for inside in row)
 
 
 @cache

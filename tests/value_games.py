@@ -1,19 +1,15 @@
 """Value a few games and print picks and values as JSON: `test_same_everywhere` runs it."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
 import dupre
+from dupre.benchmark import load
 from dupre.runs.demo import hospitals
-from games import load
 
 
 def describe(owners, utility, budget, semivalue=dupre.shapley):
@@ -47,7 +43,7 @@ def symmetric():
 def game(name):
     """A benchmark game, of which all coalitions have been trained."""
     complete = load(name)
-    return complete.owners, complete.table.__getitem__
+    return complete.owners, complete.utility
 
 
 answers = {

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dupre import baselines, metrics, notes, tables
+    from dupre import baselines, benchmark, metrics, notes, tables
     from dupre.data.owners import Owners
     from dupre.errors import (
         DupreError,
@@ -62,6 +62,7 @@ __all__ = [
     "Valuer",
     "banzhaf",
     "baselines",
+    "benchmark",
     "beta_shapley",
     "engines",
     "estimators",
@@ -102,6 +103,7 @@ _NAMES_OF = {
 _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names.split()}
 _MODULES = {
     "baselines": "baselines",
+    "benchmark": "benchmark",
     "engines": "training.engines",
     "estimators": "game.estimators",
     "kernels": "predictor.kernels",

@@ -12,17 +12,22 @@ Notation: n owners, b coalitions with weights W (n, b), p positions as in `state
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 
-from dupre._types import Floats, Ints, Members
+from dupre._types import Floats, Ints, Members, Names
+from dupre.errors import InputError
 from dupre.game import estimators
 from dupre.game.coalitions import to_names
 from dupre.game.semivalues import MOST_SIZES, group_sizes, joining
 from dupre.game.weights import Weights
 from dupre.predictor.calibration import Z95, std_of_a_training, widening
-from dupre.predictor.gp import EXACT_UP_TO
+from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess
+from dupre.predictor.warp import Warp
 from dupre.result.covariances import roots
+from dupre.result.records import ReadOnlyArrays
 from dupre.valuation.sameness import merge
 from dupre.valuation.state import State
 from dupre.valuation.validation_rows import Deviations, deviations
@@ -99,6 +104,75 @@ def _some_of_each_size(index: Ints, sizes: Ints) -> Ints:
         # The golden ratio spreads any first few of them over all of their size.
         turn[ours[np.argsort(np.arange(len(ours)) * 0.6180339887498949 % 1)]] = np.arange(len(ours))
     return np.sort(index[np.argsort(turn, kind="stable")[:MOST_PREDICTED]])
+
+
+@dataclass(frozen=True, eq=False)
+class JointPosterior(ReadOnlyArrays):
+    """What is believed of the utilities of m coalitions together.
+
+    Attributes:
+        coalitions: owner names of each, length m.
+        mean: of their utilities, (m,).
+        covariance: of a training of each, (m, m); the roots of its diagonal are the `std` of
+            `Valuer.predict`. Zero where a coalition was evaluated.
+    """
+
+    coalitions: tuple[Names, ...]
+    mean: Floats
+    covariance: Floats
+
+
+def joint_posterior(state: State, members: Members) -> JointPosterior:
+    """Mean and covariance of the utilities of any coalitions, (m, n).
+
+    Correlations are those of the mixture of all processes: each has a covariance of its own, and
+    their means differ. Standard deviations are those of `predict_utilities`.
+    """
+    if len(members) > EXACT_UP_TO:
+        raise InputError(
+            f"the covariance of {len(members):,} coalitions was asked for; expected at most "
+            f"{EXACT_UP_TO:,}; `predict` has standard deviations of any number"
+        )
+    inputs, each = state.features_of(members), np.eye(len(members))
+    processes = state.beliefs.predictor.processes
+    weights = np.array([weight for weight, _ in processes])
+    found = [gp.posterior(inputs, each) for _, gp in processes]
+    apart = np.array([of.mean for of in found])
+    apart -= weights @ apart
+    covariance = (apart.T * weights) @ apart
+    for weight, of in zip(weights, found, strict=True):
+        covariance += weight * of.functional_covariance()
+    own, predicted = roots(np.diag(covariance)), predict_utilities(state, members)
+    scale = predicted["std"].to_numpy() / np.where(own > 0, own, 1.0)
+    mean = predicted["utility"].to_numpy()
+    return JointPosterior(tuple(predicted["members"]), mean, covariance * np.outer(scale, scale))
+
+
+def forms(state: State) -> pd.DataFrame:
+    """The forms of predictor that were tried: see `Valuer.forms`."""
+    predictor = state.beliefs.predictor
+    weight = dict.fromkeys(map(_form, predictor.fits), 0.0)
+    for share, gp in predictor.processes:  # drawn around the fit of their form
+        weight[_form(gp)] += share
+    rows = [
+        {
+            "kernel": gp.kernel,
+            "curved": gp.scale.warp.curved,
+            "noise": gp.noise,
+            "decay": gp.scale.amplitude.decay,
+            "log_likelihood": gp.log_likelihood,
+            "weight": weight[_form(gp)],
+        }
+        for gp in predictor.fits
+    ]
+    return pd.DataFrame(rows).sort_values(
+        ["weight", "log_likelihood"], ascending=False, kind="stable", ignore_index=True
+    )
+
+
+def _form(gp: GaussianProcess) -> tuple[str, Warp]:
+    """Equal for processes that differ in learned hyper-parameters alone."""
+    return repr(gp.kernel.with_theta(np.zeros_like(gp.kernel.theta))), gp.scale.warp
 
 
 def contributions_by_size(state: State) -> pd.DataFrame:

@@ -10,16 +10,22 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from dupre._types import Names
+from dupre._types import Members, Names
 from dupre.data.owners import Owners
 from dupre.game.coalitions import from_names
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.calibration import PredictorCheck
-from dupre.predictor.kernels import Kernel, Prior
+from dupre.predictor.kernels import Features, Kernel, Prior
 from dupre.result.valuation import Valuation
 from dupre.training.threads import one_blas_thread
-from dupre.valuation.explain import contributions_by_size, predict_utilities
+from dupre.valuation.explain import (
+    JointPosterior,
+    contributions_by_size,
+    forms,
+    joint_posterior,
+    predict_utilities,
+)
 from dupre.valuation.infer import forecast_widths, infer
 from dupre.valuation.question import LeastCore, ask, check_limits
 from dupre.valuation.state import State
@@ -246,9 +252,39 @@ class Valuer:
         then the observed one. A plain posterior has no noise of trainings: see `kernels.Prior`.
         """
         self.state.require_utility()
+        return predict_utilities(self.state, self._rows(coalitions))
+
+    @one_blas_thread
+    def posterior(self, coalitions: Iterable[Iterable[str]]) -> JointPosterior:
+        """The joint posterior of the utilities of up to 4,096 coalitions."""
+        self.state.require_utility()
+        return joint_posterior(self.state, self._rows(coalitions))
+
+    @one_blas_thread
+    def forms(self) -> pd.DataFrame:
+        """The forms of predictor that were tried, the one of most weight first.
+
+        One row for each: `kernel`, with its learned hyper-parameters; `curved`, whether utilities
+        are bent; `noise`, the variance around the process, and `decay` of the spread with the
+        number of rows, both of standardised utilities; `log_likelihood`, the log marginal
+        likelihood of the utilities plus the log prior of hyper-parameters; and `weight` in the
+        average that predicts.
+        """
+        self.state.require_utility()
+        return forms(self.state)
+
+    def features(self, coalitions: Iterable[Iterable[str]]) -> Features:
+        """What kernels compare of coalitions, before anything is recorded.
+
+        With `x = valuer.features(...)` a kernel gives `kernel.distance(x, x)`, the matrix of their
+        distances, and `kernel(x, x)`, that of their covariances.
+        """
+        return self.question.describe(self._rows(coalitions))
+
+    def _rows(self, coalitions: Iterable[Iterable[str]]) -> Members:
+        """Coalitions as boolean rows, (m, n)."""
         rows = [from_names(members, self.owners.names) for members in coalitions]
-        members = np.array(rows, dtype=bool).reshape(-1, self.owners.n)
-        return predict_utilities(self.state, members)
+        return np.array(rows, dtype=bool).reshape(-1, self.owners.n)
 
     @one_blas_thread
     def check(self) -> PredictorCheck | None:
