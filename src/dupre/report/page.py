@@ -20,7 +20,7 @@ from dupre._types import Floats
 from dupre.errors import InputError, NotPayableError
 from dupre.files import replace_text
 from dupre.notes import ABOUT_TABLE, Code, Note, select, warnings
-from dupre.predictor.calibration import Z95, Diagnostics
+from dupre.predictor.calibration import Diagnostics
 from dupre.report.document import Heading, full_name, list_names, render, without_directories
 from dupre.report.plots import draw_figure, known_widths
 from dupre.report.relations import Relation, relations
@@ -598,7 +598,7 @@ def _left_out_sentences(v: Valuation, d: Diagnostics) -> str:
     if v.facts.evidence is None:
         return words
     both = v.facts.evidence.coalitions.dropna(subset=["utility", "predicted"])
-    inside = (both["utility"] - both["predicted"]).abs() <= Z95 * both["std"]
+    inside = (both["utility"] - both["predicted"]).abs() <= d.half_width(both["std"].to_numpy())
     return (
         f"{words} The intervals shown here and used for the values are {d.widening:.2g} times as "
         f"wide, and hold {100 * inside.mean():.0f} %."

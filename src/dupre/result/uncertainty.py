@@ -7,10 +7,12 @@ rows reduce them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dupre.notes import TOO_NARROW, Code, Note, has, note
-from dupre.result.covariances import half_widths, roots
+from dupre.result.covariances import roots
 from dupre.result.sharing import share_parts
 from dupre.result.values import Values
 from dupre.wording import count_things
@@ -61,7 +63,9 @@ def _payments_may_move(v: Values) -> bool:
     Of 200 games of five owners 117 were judged not to move: in ten more trainings none did by a
     quarter (with 95 %: 3 of 143).
     """
-    if (found := share_parts(v, v.uncertainty.untrained)) is None:
+    errors = v.uncertainty.errors()
+    trained = replace(errors, normal=np.zeros_like(errors.normal))
+    if (found := share_parts(v, trained)) is None:
         return False
     paid, draws = found
     low, high = np.nanquantile(draws, [0.005, 0.995], axis=0)
@@ -104,7 +108,7 @@ def _validation(v: Values) -> list[Note]:
 
 def width_for_these_rows(v: Values) -> str:
     """How far values may be off for these validation rows alone, in words; "" if not at all."""
-    narrow = float(half_widths(v.uncertainty.for_these_rows).max())
+    narrow = float(v.uncertainty.spread(for_these_rows=True).half_width().max())
     return f"within ± {narrow:.2g}" if narrow > 1e-6 * v.uncertainty.widest else ""
 
 
