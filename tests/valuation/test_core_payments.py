@@ -8,7 +8,7 @@ import owners_and_games
 from dupre import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, permutation, regression
-from dupre.predictor.calibration import widening
+from dupre.predictor.calibration import student
 from dupre.predictor.kernels import Membership, Prior
 from dupre.training.engines import Local
 from dupre.valuation import core_payments
@@ -207,7 +207,7 @@ def test_payments_of_two_owners_are_as_uncertain_as_what_is_predicted(kernel):
     known, grand = ours.state, valuation.facts.grand
     learned, everyone = known.beliefs.predictor, known.features_of(np.ones((1, 2), dtype=bool))
     posterior = learned.gp.posterior(everyone, np.zeros((0, 1)))
-    std = float(posterior.std[0]) * widening(learned.gp)
+    std = float(posterior.std[0]) * student(learned.gp).scale
     variance = std**2 + learned.outlier_variance
     np.testing.assert_allclose(valuation.mean, [(grand - 0.5) / 2, (grand + 0.5) / 2], atol=1e-9)
     assert valuation.facts.subsidy.amount == pytest.approx((1 - grand) / 2, abs=1e-9)

@@ -240,7 +240,9 @@ def test_raised_repeats_reuse_the_trainings_there_are_and_have_rounds_of_their_o
     for repeats in (1, 2, 4):
         found = value(FIVE, ours, budget=14, repeats=repeats, store=store)
         assert found.facts.evaluated == 14
-        assert found.facts.rounds["widest"].iloc[-1] == found.uncertainty.spread().half_width().max()
+        assert (
+            found.facts.rounds["widest"].iloc[-1] == found.uncertainty.spread().half_width().max()
+        )
     assert len(ours.asked) == len(set(ours.asked))
 
 

@@ -12,7 +12,7 @@ from dupre import estimators
 from dupre.game import coalitions
 from dupre.game.coalitions import to_names
 from dupre.game.estimators import Sample, permutation, regression, stratified_svarm, svarm
-from dupre.predictor.calibration import PredictorCheck
+from dupre.predictor.calibration import SCALE, PredictorCheck
 from dupre.valuation.stopping import within
 from dupre.valuation.strategies import Active, Drawn
 from owners_and_games import LoggedGame, evaluate, least_share, make_owners, record, value
@@ -173,7 +173,7 @@ def test_the_variance_is_the_bound_of_remark_1(seeds):
     known = ours.state
     posterior = known.beliefs.averaged
     assert known.beliefs.predictor.outlier_variance == 0
-    own = np.diag(posterior.functional_covariance()) * valuation.facts.diagnostics.widening**2
+    own = np.diag(posterior.functional_covariance()) * SCALE**2
     np.testing.assert_allclose(valuation.uncertainty.std("prediction") ** 2, own, rtol=1e-9)
     utilities = known.utilities.copy()
     utilities[known.unknown] = posterior.mean

@@ -197,13 +197,13 @@ def predictions(valuation: Valuation, ax: Axes | None = None) -> Axes:
     """Utilities as trained against what was predicted without them, with 95 % intervals."""
     every = _evidence(valuation).coalitions
     both = every[every["utility"].notna() & every["predicted"].notna()]
-    if both.empty or (learned := valuation.facts.diagnostics) is None:
+    if both.empty:
         raise InputError("nothing was predicted, so there is nothing to compare with trainings")
     some = _thin_out(both, "utility")
     title = f"{len(some)} of {len(both)} trained coalitions" if len(some) < len(both) else ""
     ax = _axes(ax, height("predictions", len(valuation.owners)), title)
     actual, predicted = some["utility"], some["predicted"]
-    half = pd.Series(learned.half_width(some["std"].to_numpy()), some.index)
+    half = some["std"] * valuation.uncertainty.half_of_one
     missed = ((actual - predicted).abs() > half).to_numpy()
     for chosen, colour, marker, label in (
         (~missed, DATA, "o", "inside the interval"),

@@ -139,6 +139,11 @@ class Uncertainty(ReadOnlyArrays):
         return self.validation is not None and bool(self.validation.any())
 
     @property
+    def half_of_one(self) -> float:
+        """Half the width of a prediction's 95 % interval, in its standard deviations."""
+        return float(Spread(np.ones(()), np.zeros(()), self.freedom).half_width())
+
+    @property
     def widest(self) -> float:
         """Half the width of the widest 95 % interval."""
         return float(self.spread().half_width().max())

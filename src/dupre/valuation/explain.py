@@ -65,8 +65,7 @@ def predict_utilities(state: State, members: Members) -> pd.DataFrame:
     mean[evaluated], std[evaluated] = known[evaluated], 0.0
     names = [to_names(row, state.question.owners.names) for row in members]
     limits = state.beliefs.predictor.bounds
-    freedom = student(state.beliefs.predictor.gp).freedom
-    half = Spread(std, np.zeros_like(std), freedom).half_width()
+    half = Spread(std, np.zeros_like(std), student(state.beliefs.predictor.gp).freedom).half_width()
     low, high = (np.clip(mean + side * half, *limits) for side in (-1, 1))
     columns = {"members": names, "utility": mean, "std": std, "low": low, "high": high}
     return pd.DataFrame(columns | {"evaluated": evaluated})

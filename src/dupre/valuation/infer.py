@@ -73,9 +73,8 @@ def _expect(state: State, picks: Ints, now: Uncertainty) -> list[Uncertainty]:
     for more, covariance in enumerate(forecast(posterior, index), start=1):
         part = np.sqrt(np.maximum(np.diag(covariance), 0.0) / np.where(variance > 0, variance, 1.0))
         W = np.delete(posterior.W, index[:more], axis=1)
-        tail = student(beliefs.predictor.gp, more)
-        found = equal(_widen(state, own * np.outer(part, part), W, tail.scale))
-        expected.append(replace(now, prediction=now.noise + found, freedom=tail.freedom))
+        found = equal(_widen(state, own * np.outer(part, part), W))
+        expected.append(replace(now, prediction=now.noise + found))
     return expected
 
 
@@ -123,8 +122,8 @@ def _infer_values(state: State) -> Valuation:
         utilities[state.unknown] = posterior.mean
         mean = W[:, recorded] @ known[recorded] + posterior.W @ posterior.mean
         own = posterior.functional_covariance()
-        covariance = noise + _widen(state, own, posterior.W, diagnostics.widening)
-        freedom = diagnostics.freedom
+        covariance = noise + _widen(state, own, posterior.W)
+        freedom = student(beliefs.predictor.gp).freedom
     else:
         mean, covariance = W[:, recorded] @ known[recorded], noise
     counting, sampling = question.counting, _sampling(state, utilities, random)
@@ -184,7 +183,7 @@ def _infer_core(state: State, name: str, draws: int) -> Valuation:
             validation=found.validation,
             # Of the values that guide the search: payments are no sum of utilities.
             deal=validation_rows.deal_covariance(state, found.validation),
-            freedom=diagnostics.freedom if diagnostics is not None else None,
+            freedom=student(state.beliefs.predictor.gp).freedom if unknown else None,
         ),
         notes=notes_about(state, validation_rows.deviations(state), predicted=bool(unknown)),
         facts=_facts(
@@ -263,10 +262,11 @@ def _sampling(state: State, utilities: Floats, random: SampledValues | None) -> 
     return merged.sampling_covariance(filled, state.observed.empty, rough)
 
 
-def _widen(state: State, covariance: Floats, W: Floats, wider: float) -> Floats:
+def _widen(state: State, covariance: Floats, W: Floats) -> Floats:
     """Covariance of predicted values as reported: overconfidence and outliers included."""
-    outliers = state.beliefs.predictor.outlier_variance
-    return np.asarray(covariance * wider**2 + outliers * W @ W.T)
+    learned = state.beliefs.predictor
+    wider = student(learned.gp).scale ** 2
+    return np.asarray(covariance * wider + learned.outlier_variance * W @ W.T)
 
 
 def _grand(state: State, random: SampledValues | None) -> float:
