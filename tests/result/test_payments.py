@@ -166,7 +166,7 @@ def test_values_that_may_all_be_below_zero_share_nothing_and_the_remedy_is_the_r
             InputError, match=rf"too .* 2[456] % none of them is above zero; {remedy}$"
         ):
             change(v, **parts).payments(100, anyway=True)
-    with pytest.raises(InputError, match="(49|50) % their sum is not above zero; train"):
+    with pytest.raises(InputError, match=r"(49|50) % their sum is not above zero; train"):
         v.payments(100, negative="owe", anyway=True)
 
 

@@ -62,7 +62,7 @@ class Spread:
         probability = np.zeros(score.shape)
         for variance, weight in zip(*_mixture(self.freedom), strict=True):
             probability += weight * ndtr(score / np.sqrt(1 + part * (variance - 1)))
-        return probability
+        return np.where(score == 0, 0.5, probability)  # weights add up to 1 up to rounding
 
 
 def _factor(part: Floats, freedom: float, level: float) -> Floats:
@@ -76,8 +76,9 @@ def _factor(part: Floats, freedom: float, level: float) -> Floats:
     # The probability inside is concave in the half-width: Newton's steps come from below.
     while np.any(change > 1e-9 * half):
         score = half[..., None] / each
-        inside = (2 * ndtr(score) - 1) @ weight
-        density = (np.exp(-0.5 * score**2) / each) @ weight * math.sqrt(2 / math.pi)
+        # A product by BLAS may round equal rows differently: equal owners have equal intervals.
+        inside = np.sum((2 * ndtr(score) - 1) * weight, axis=-1)
+        density = np.sum(np.exp(-0.5 * score**2) / each * weight, axis=-1) * math.sqrt(2 / math.pi)
         change = (level - inside) / density
         half = half + change
     return half

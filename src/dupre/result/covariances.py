@@ -110,19 +110,20 @@ class Uncertainty(ReadOnlyArrays):
 
     def errors(self, *, for_these_rows: bool = False) -> Errors:
         """Joint distribution of the errors: for the population, or for these validation rows."""
-        normal = self.noise
+        student, sampling = bounded(self._predicted, self.sampling)
+        normal = self.noise + sampling
         for part in (None if for_these_rows else self.validation, self.deal):
             normal = normal if part is None else normal + part
-        return Errors(self.untrained, normal, self.freedom)
+        return Errors(student, normal, self.freedom)
 
     def spread(self, *, for_these_rows: bool = False) -> Spread:
         """Standard deviations of every value, (n,)."""
         return self.errors(for_these_rows=for_these_rows).of_each()
 
     @property
-    def untrained(self) -> Floats:
-        """Covariance due to coalitions not evaluated or not drawn, (n, n): trainings reduce it."""
-        return bounded_sum(self._predicted, self.sampling)
+    def untrained(self) -> Errors:
+        """Errors due to coalitions not evaluated or not drawn: trainings reduce them."""
+        return Errors(*bounded(self._predicted, self.sampling), self.freedom)
 
     @property
     def _predicted(self) -> Floats:
@@ -170,28 +171,30 @@ class Uncertainty(ReadOnlyArrays):
 
     def spread_of_differences(self) -> Spread:
         """Of any difference of two values, (n, n); its errors may add up (DUPRE Remark 1)."""
-        student = spreads(self._predicted)
-        if self.sampling is not None:
-            student = student + spreads(self.sampling)
-        normal = spreads(self.noise)
+        student, sampling = (
+            spreads(self._predicted),
+            spreads(np.zeros_like(self.noise) if self.sampling is None else self.sampling),
+        )
+        both = np.hypot(student, sampling)
+        scale = np.divide(student + sampling, both, out=np.ones_like(both), where=both > 0)
+        normal = np.hypot(spreads(self.noise), scale * sampling)
         for part in (self.validation, self.deal):
             normal = normal if part is None else np.hypot(normal, spreads(part))
-        return Spread(student, normal, self.freedom)
+        return Spread(scale * student, normal, self.freedom)
 
 
-def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:
-    """Covariance of values with both errors, however correlated the two are, (n, n).
+def bounded(prediction: Floats, sampling: Floats | None) -> tuple[Floats, Floats]:
+    """Two covariances of values that may depend on each other, scaled for their sum, (n, n) each.
 
-    Its diagonal is the bound sigma_GP² + sigma_MC² + 2 sigma_GP sigma_MC of DUPRE Remark 1; the
-    correlations of owners are those of the sum of both.
+    The diagonal of the sum is the bound sigma_GP² + sigma_MC² + 2 sigma_GP sigma_MC of DUPRE
+    Remark 1; the correlations of owners are those of the sum of both.
     """
     if sampling is None:
-        return covariance
-    both = covariance + sampling
-    stds = [roots(np.diag(part)) for part in (covariance, sampling, both)]
+        return prediction, np.zeros_like(prediction)
+    stds = [roots(np.diag(part)) for part in (prediction, sampling, prediction + sampling)]
     # Both errors may have the same sign: variances would add up only if they were independent.
     scale = (stds[0] + stds[1]) / np.where(stds[2] > 0, stds[2], 1.0)
-    return np.asarray(both * np.outer(scale, scale))
+    return prediction * np.outer(scale, scale), sampling * np.outer(scale, scale)
 
 
 def roots(variance: Floats) -> Floats:

@@ -7,8 +7,6 @@ rows reduce them.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from dupre.notes import TOO_NARROW, Code, Note, has, note
@@ -63,9 +61,7 @@ def _payments_may_move(v: Values) -> bool:
     Of 200 games of five owners 117 were judged not to move: in ten more trainings none did by a
     quarter (with 95 %: 3 of 143).
     """
-    errors = v.uncertainty.errors()
-    trained = replace(errors, normal=np.zeros_like(errors.normal))
-    if (found := share_parts(v, trained)) is None:
+    if (found := share_parts(v, v.uncertainty.untrained)) is None:
         return False
     paid, draws = found
     low, high = np.nanquantile(draws, [0.005, 0.995], axis=0)
