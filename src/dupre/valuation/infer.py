@@ -105,7 +105,6 @@ def _infer_values(state: State) -> Valuation:
     recorded, known = state.recorded[:b], state.utilities[:b]
     measured = state.widened_variances[:b]
     noise = (W[:, recorded] * measured[recorded]) @ W[:, recorded].T
-    freedom = None
     diagnostics = diagnose(beliefs.predictor) if state.unknown.size else None
     utilities = known.copy()
     random = _from_random(state) if diagnostics is not None else None
@@ -121,9 +120,7 @@ def _infer_values(state: State) -> Valuation:
     elif posterior is not None and diagnostics is not None:
         utilities[state.unknown] = posterior.mean
         mean = W[:, recorded] @ known[recorded] + posterior.W @ posterior.mean
-        own = posterior.functional_covariance()
-        covariance = noise + _widen(state, own, posterior.W)
-        freedom = student(beliefs.predictor.gp).freedom
+        covariance = noise + _widen(state, posterior.functional_covariance(), posterior.W)
     else:
         mean, covariance = W[:, recorded] @ known[recorded], noise
     counting, sampling = question.counting, _sampling(state, utilities, random)
@@ -139,6 +136,7 @@ def _infer_values(state: State) -> Valuation:
     M = validation_rows.evaluation_weights(state, posterior)
     validation = None if off is None else validation_rows.covariance(state, M, off)
     deal = validation_rows.deal_covariance(state, validation)
+    freedom = None if diagnostics is None or random is not None else _freedom(state)
     return Valuation(
         semivalue=question.semivalue.name,
         mean=mean,
@@ -183,7 +181,7 @@ def _infer_core(state: State, name: str, draws: int) -> Valuation:
             validation=found.validation,
             # Of the values that guide the search: payments are no sum of utilities.
             deal=validation_rows.deal_covariance(state, found.validation),
-            freedom=student(state.beliefs.predictor.gp).freedom if unknown else None,
+            freedom=_freedom(state) if unknown else None,
         ),
         notes=notes_about(state, validation_rows.deviations(state), predicted=bool(unknown)),
         facts=_facts(
@@ -260,6 +258,11 @@ def _sampling(state: State, utilities: Floats, random: SampledValues | None) -> 
     if random is not None:  # otherwise the noise of predictions is in their own variance
         rough[state.unknown] = random.squared_error
     return merged.sampling_covariance(filled, state.observed.empty, rough)
+
+
+def _freedom(state: State) -> float | None:
+    """Degrees of freedom of the errors of predictions."""
+    return student(state.beliefs.predictor.gp).freedom
 
 
 def _widen(state: State, covariance: Floats, W: Floats) -> Floats:
