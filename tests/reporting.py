@@ -44,7 +44,6 @@ DIAGNOSTICS = Diagnostics(
     error=0.03,
     r2=0.93,
     coverage=0.96,
-    widening=1.2,
     scales={"data × size": 0.65, "membership": 0.23, "linear": 0.12},
     noise=0.006,
     form="SW_2",
@@ -224,7 +223,7 @@ def troubled(n=5, **others):
         "grand_predicted": True,
         "check": CHECK,
         "diagnostics": Diagnostics(
-            error=0.3, r2=-0.2, coverage=0.5, widening=2.5, scales={"odd": 1.0}, noise=0.1,
+            error=0.3, r2=-0.2, coverage=0.5, scales={"odd": 1.0}, noise=0.1,
             form="SW_2", strays=2,
         ),
     }  # fmt: skip

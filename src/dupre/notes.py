@@ -115,8 +115,6 @@ class Code(StrEnum):
     """What of the predictor the user asked for."""
     SIMILARITY = "similarity"
     """Which similarity of coalitions mattered, and the noise of a utility."""
-    WIDENED = "widened"
-    """Intervals are widened by much."""
     OUTLIERS = "outliers"
     """Evaluations that the predictor does not use."""
 

@@ -13,7 +13,7 @@ from dupre.data.owners import Owners
 from dupre.data.sketch import Resolution, SketchCache
 from dupre.game.coalitions import all_coalitions
 from dupre.predictor import form, kernels
-from dupre.predictor.calibration import widening
+from dupre.predictor.calibration import Student, student
 from dupre.predictor.form import Form, check_prior
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import (
@@ -276,7 +276,7 @@ def test_a_plain_posterior_is_that_of_the_paper(game, mean):
     np.testing.assert_allclose(posterior.mean, expected, atol=1e-8)
     np.testing.assert_allclose(posterior.std, np.sqrt(np.diag(covariance)), atol=1e-6)
     np.testing.assert_allclose(posterior.functional_covariance(), W @ covariance @ W.T, atol=1e-8)
-    assert widening(gp) == 1.0
+    assert student(gp) == Student(1.0, None)
     assert learned.outlier_variance == gp.scale.amplitude.decay == 0.0
 
 

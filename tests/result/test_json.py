@@ -134,7 +134,7 @@ def test_the_parts_of_many_owners_are_packed():
     text = replace(v, evaluations=scored).to_json()
     document = json.loads(text)
     parts, facts = (document["valuations"][0][name] for name in ("uncertainty", "facts"))
-    assert parts.keys() == {"prediction", "sampling", "noise", "validation", "deal"}
+    assert parts.keys() == {"prediction", "sampling", "noise", "validation", "deal", "freedom"}
     assert {type(parts[name]) for name in ("prediction", "sampling", "noise")} == {str}
     assert {type(document[name]) for name in ("distances", "shared")} == {str}
     cells = document["evaluations"]["coalition"] + facts["evidence"]["coalitions"]["members"]

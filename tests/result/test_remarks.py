@@ -80,8 +80,6 @@ LINES = {
         "but not in predictions, and widen the intervals."),
     "no use": (valuation(stale=1_234),
         "Not used: 1,234 stored evaluations, repeats included, of rows changed since then."),
-    "wide intervals": (valuation(diagnostics=replace(DIAGNOSTICS, widening=1.7)),
-        "widened by a factor of 1.7"),
     "the end": (valuation(stopped="the ranking is settled with 95 %"),
         "Stopped: the ranking is settled with 95 %."),
     "what is to be gained": (valuation(forecast=FORECAST),
@@ -98,7 +96,7 @@ def test_what_is_to_be_told_is_told_in_one_line(v, words):
 
 
 def test_a_result_with_nothing_to_tell_tells_and_warns_of_nothing():
-    plain = valuation(diagnostics=replace(DIAGNOSTICS, widening=1.5), forecast=FORECAST[:1])
+    plain = valuation(forecast=FORECAST[:1])
     words = (
         "Stopped",
         "failed",
@@ -109,7 +107,7 @@ def test_a_result_with_nothing_to_tell_tells_and_warns_of_nothing():
         "repeats",
         "Not used",
     )
-    for word in (*words, "widened", "Outliers", "estimated from random", "sample"):
+    for word in (*words, "Outliers", "estimated from random", "sample"):
         assert word not in plain.explain()
     assert "noise" not in valuation(diagnostics=None).explain()
     shown = valuation(check=CHECK).explain()
@@ -194,10 +192,10 @@ def test_a_sample_is_exact_only_without_an_error_and_more_is_advised_where_its_c
 
 
 def test_values_from_random_coalitions_alone_leave_out_what_the_predictor_found():
-    bad = replace(DIAGNOSTICS, r2=-0.5, widening=3.0, strays=2)
+    bad = replace(DIAGNOSTICS, r2=-0.5, strays=2)
     relied = valuation(diagnostics=bad, check=FAILED)
     alone = change(relied, sampled=True)
-    for start in ("What made coalitions alike", "Intervals are widened", "Outliers: 2 of 5"):
+    for start in ("What made coalitions alike", "Outliers: 2 of 5"):
         assert only_line(relied, start)
         assert start not in explain_valuation(alone)
     assert len(warned(relied)) == 2

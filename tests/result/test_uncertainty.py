@@ -102,7 +102,7 @@ def test_more_trainings_are_of_use_while_they_may_move_a_payment_by_a_quarter():
         ]
         v = found[0]
         # By the intervals alone nothing is left to gain.
-        untrained = np.sqrt(np.diag(v.uncertainty.untrained))
+        untrained = v.uncertainty.untrained.of_each().std
         assert v.uncertainty.shares()["rows"] >= DOMINANT
         assert (untrained < 0.1 * v.uncertainty.std()).all()
         before, after = (one.payments(1e5, anyway=True).frame["payment"] for one in found)

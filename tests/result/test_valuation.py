@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from dupre import InputError
-from dupre.result.covariances import half_widths
+from dupre.result.covariances import roots
 from dupre.result.records import Evidence
 from reporting import CHECK, DIAGNOSTICS, bare, change, notes, only_line
 
@@ -73,9 +73,9 @@ def test_an_interval_holds_the_stated_probability(uncertain, level):
     law = norm(uncertain.values, uncertain.std)
     np.testing.assert_allclose(law.cdf(bounds["high"]) - law.cdf(bounds["low"]), level)
     np.testing.assert_allclose((bounds["high"] + bounds["low"]) / 2, uncertain.values)
-    half = half_widths(uncertain.uncertainty.total, level)
+    half = uncertain.uncertainty.spread().half_width(level)
     np.testing.assert_allclose(half, (bounds["high"] - bounds["low"]) / 2)
-    np.testing.assert_array_equal(half_widths(-1e-18 * np.eye(2)), 0.0)
+    np.testing.assert_array_equal(roots(-1e-18 * np.ones(2)), 0.0)
     frame = uncertain.to_frame(level)
     assert np.all(frame["best"] <= frame["worst"])
 

@@ -8,9 +8,8 @@ import owners_and_games
 from dupre import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, permutation, regression
-from dupre.predictor.calibration import widening
+from dupre.predictor.calibration import student
 from dupre.predictor.kernels import Membership, Prior
-from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
 from dupre.valuation import core_payments
 from dupre.valuation.stopping import within
@@ -208,7 +207,7 @@ def test_payments_of_two_owners_are_as_uncertain_as_what_is_predicted(kernel):
     known, grand = ours.state, valuation.facts.grand
     learned, everyone = known.beliefs.predictor, known.features_of(np.ones((1, 2), dtype=bool))
     posterior = learned.gp.posterior(everyone, np.zeros((0, 1)))
-    std = float(posterior.std[0]) * widening(learned.gp)
+    std = float(posterior.std[0]) * student(learned.gp).scale
     variance = std**2 + learned.outlier_variance
     np.testing.assert_allclose(valuation.mean, [(grand - 0.5) / 2, (grand + 0.5) / 2], atol=1e-9)
     assert valuation.facts.subsidy.amount == pytest.approx((1 - grand) / 2, abs=1e-9)
@@ -438,10 +437,10 @@ def test_a_run_stops_once_all_payments_are_known_well_enough():
     utility = LoggedGame(FIVE, closed_form.additive([0.1, 0.2, 0.3, 0.4, 0.5]).utility)
     valuation = value(FIVE, utility, None, stop=within(0.05))
     assert valuation.facts.stopped == "every value is within ± 0.05 with 95 %"
-    assert half_widths(valuation.uncertainty.total).max() <= 0.05
+    assert valuation.uncertainty.spread().half_width().max() <= 0.05
     assert valuation.facts.evaluated < 31
     without = value(FIVE, utility, valuation.facts.evaluated - 5)
-    assert half_widths(without.uncertainty.total).max() > 0.05
+    assert without.uncertainty.spread().half_width().max() > 0.05
 
 
 def test_a_check_tests_the_predictor_counts_in_the_payments_and_is_named_if_it_failed():

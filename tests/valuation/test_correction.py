@@ -14,7 +14,6 @@ from dupre.game.weights import student_factor
 from dupre.predictor.form import Form, Predictor
 from dupre.predictor.gp import Scale, condition
 from dupre.predictor.warp import straight_warp
-from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
 from dupre.valuation import state
 from dupre.valuation.infer import LEAST_CORRECTION
@@ -323,6 +322,6 @@ def test_a_forecast_of_corrected_values_begins_with_the_present_and_narrows_as_d
     ours = new()
     valuation = evaluate(ours, white(EIGHT), 60)
     frame, m = ours.forecast(30), len(ours.state.beliefs.drawn)
-    np.testing.assert_allclose(frame.iloc[0, 1:], half_widths(valuation.uncertainty.total))
+    np.testing.assert_allclose(frame.iloc[0, 1:], valuation.uncertainty.spread().half_width())
     ratio = frame["widest"].iloc[-1] / frame["widest"].iloc[0]
     assert ratio == pytest.approx(np.sqrt(m / (m + 30)), rel=1e-9)

@@ -42,7 +42,7 @@ def test_the_seed_does_not_decide_the_money(by_seed):
     inside, opposite = [], 0
     for one, other in combinations(by_seed, 2):
         # Seeds share the rows, so the choice of these is left out.
-        variance = sum(np.diag(v.uncertainty.for_these_rows) for v in (one, other))
+        variance = sum(v.uncertainty.spread(for_these_rows=True).std ** 2 for v in (one, other))
         inside += list(np.abs(one.mean - other.mean) <= ndtri(0.975) * np.sqrt(variance))
         P, Q = (v.probability_greater().to_numpy() for v in (one, other))
         opposite += ((P >= 0.95) & (Q <= 0.05)).sum()

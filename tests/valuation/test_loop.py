@@ -16,7 +16,6 @@ import dupre
 import owners_and_games
 from dupre import StoreError
 from dupre.game.estimators import Sample, exact, permutation, regression
-from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
 from dupre.valuation import loop
 from dupre.valuation.stopping import evaluated, ranking_settled, settled, wall_time, within
@@ -241,7 +240,9 @@ def test_raised_repeats_reuse_the_trainings_there_are_and_have_rounds_of_their_o
     for repeats in (1, 2, 4):
         found = value(FIVE, ours, budget=14, repeats=repeats, store=store)
         assert found.facts.evaluated == 14
-        assert found.facts.rounds["widest"].iloc[-1] == half_widths(found.uncertainty.total).max()
+        assert (
+            found.facts.rounds["widest"].iloc[-1] == found.uncertainty.spread().half_width().max()
+        )
     assert len(ours.asked) == len(set(ours.asked))
 
 
@@ -343,7 +344,7 @@ def test_second_trainings_follow_the_first_design_and_then_every_batch():
 
 
 RULES = {
-    "within": (within(0.08), 30, lambda v: np.all(half_widths(v.uncertainty.total) <= 0.08)),
+    "within": (within(0.08), 30, lambda v: np.all(v.uncertainty.spread().half_width() <= 0.08)),
     "loosely within": (within(0.1, level=0.6), None, lambda v: True),
     "settled": (
         settled("owner00", "owner04"),
@@ -439,10 +440,10 @@ def test_rounds_say_what_was_known_after_each_batch_and_how_a_check_went(store):
     )  # though there are none
     assert rounds["evaluated"].tolist() == [11, 16, 21, 24]
     assert np.all(rounds["widest"] > 0)
-    assert rounds["widest"].iloc[-1] == half_widths(valuation.uncertainty.total).max()
+    assert rounds["widest"].iloc[-1] == valuation.uncertainty.spread().half_width().max()
     for count, widest in rounds[1:-1].itertuples(index=False):
         stopped = value(FIVE, smooth(FIVE), budget=24, stop=evaluated(count))
-        assert half_widths(stopped.uncertainty.total).max() == widest
+        assert stopped.uncertainty.spread().half_width().max() == widest
     options = {"budget": 22, "store": store, "strategy": Active(check=5)}
     valuation, again = (value(FIVE, smooth(FIVE), **options) for _ in range(2))
     columns = ["evaluated", "widest", "error", "by_size", "coverage"]
@@ -535,7 +536,7 @@ def test_a_callback_sees_every_evaluation_what_was_stored_and_failures(store):
         assert progress.widest is None or progress.evaluated >= 11
         assert progress.widest is not None or progress.evaluated <= 11
     assert (seen[-1].evaluated, seen[-1].remaining) == (18, 0)
-    assert seen[-1].widest == half_widths(valuation.uncertainty.total).max()
+    assert seen[-1].widest == valuation.uncertainty.spread().half_width().max()
     # Watching does not change the result.
     assert_same(valuation, value(FIVE, smooth(FIVE), budget=18))
 

@@ -12,8 +12,7 @@ from dupre import estimators
 from dupre.game import coalitions
 from dupre.game.coalitions import to_names
 from dupre.game.estimators import Sample, permutation, regression, stratified_svarm, svarm
-from dupre.predictor.calibration import PredictorCheck
-from dupre.result.covariances import half_widths
+from dupre.predictor.calibration import SCALE, PredictorCheck
 from dupre.valuation.stopping import within
 from dupre.valuation.strategies import Active, Drawn
 from owners_and_games import LoggedGame, evaluate, least_share, make_owners, record, value
@@ -174,7 +173,7 @@ def test_the_variance_is_the_bound_of_remark_1(seeds):
     known = ours.state
     posterior = known.beliefs.averaged
     assert known.beliefs.predictor.outlier_variance == 0
-    own = np.diag(posterior.functional_covariance()) * valuation.facts.diagnostics.widening**2
+    own = np.diag(posterior.functional_covariance()) * SCALE**2
     np.testing.assert_allclose(valuation.uncertainty.std("prediction") ** 2, own, rtol=1e-9)
     utilities = known.utilities.copy()
     utilities[known.unknown] = posterior.mean
@@ -346,13 +345,13 @@ def test_one_coalition_that_was_not_sampled_is_enough_for_a_first_guess():
 def test_a_stop_rule_looks_at_both_parts_of_the_uncertainty(strategy):
     utility, sample = Groups(MANY), Sample(regression, 130)
     everything = value(MANY, utility, budget=10**9, estimator=sample)
-    limit = half_widths(everything.uncertainty.sampling).max()
+    limit = 1.959964 * everything.uncertainty.std("sampling").max()
     # A budget beyond the sample ends where the sample ends.
     assert everything.facts.evaluated == everything.facts.counting == len(utility.asked) <= 130
     assert everything.facts.stopped == "all sampled coalitions are evaluated"
     options = {"estimator": sample, "strategy": strategy}
     valuation = value(MANY, utility, stop=within(3 * limit), **options)
-    assert half_widths(valuation.uncertainty.total).max() <= 3 * limit
+    assert valuation.uncertainty.spread().half_width().max() <= 3 * limit
     assert 43 <= valuation.facts.evaluated < valuation.facts.counting
     assert "within" in valuation.facts.stopped
     # A rule that sampling forbids is never met.
@@ -427,9 +426,9 @@ def test_a_forecast_of_sampled_values_never_falls_below_the_error_of_sampling(st
     valuation = evaluate(ours, utility, evaluated)
     frame = ours.forecast(25)
     assert list(frame.index) == list(range(evaluated, evaluated + 26))
-    np.testing.assert_allclose(frame.iloc[0, 1:], half_widths(valuation.uncertainty.total))
+    np.testing.assert_allclose(frame.iloc[0, 1:], valuation.uncertainty.spread().half_width())
     assert frame["widest"].iloc[-1] < frame["widest"].iloc[0]
-    assert np.all(frame.iloc[-1, 1:] >= half_widths(valuation.uncertainty.sampling))
+    assert np.all(frame.iloc[-1, 1:] >= 1.959964 * valuation.uncertainty.std("sampling"))
 
 
 def test_a_forecast_to_the_end_is_what_sampling_leaves():
@@ -437,7 +436,7 @@ def test_a_forecast_to_the_end_is_what_sampling_leaves():
     ours = new(utility, estimator=Sample(regression, 130))
     valuation, frame = evaluate(ours, utility, 100), ours.forecast(10**4)
     assert len(frame) == ours.left + 1
-    left = half_widths(valuation.uncertainty.sampling)
+    left = 1.959964 * valuation.uncertainty.std("sampling")
     np.testing.assert_allclose(frame.iloc[-1, 1:], left, rtol=1e-3, atol=1e-6)
 
 

@@ -61,7 +61,8 @@ def test_a_value_from_few_trainings_depends_on_rows_about_as_the_exact_one(compl
     np.testing.assert_allclose(
         part.uncertainty.std("validation"), complete.uncertainty.std("validation"), rtol=0.25
     )
-    total = part.uncertainty.for_these_rows + part.uncertainty.validation
+    alone = part.uncertainty.errors(for_these_rows=True)
+    total = alone.student + alone.normal + part.uncertainty.validation
     np.testing.assert_allclose(part.uncertainty.total, total)
     assert (part.uncertainty.std("validation") < part.std).all()
     assert (part.facts.forecast["widest"] > 1.96 * part.uncertainty.std("validation").max()).all()

@@ -13,7 +13,6 @@ from dupre.game.coalitions import from_names, to_names
 from dupre.game.estimators import exact
 from dupre.game.weights import student_factor
 from dupre.predictor.calibration import variance_of_means
-from dupre.result.covariances import half_widths
 from dupre.valuation import strategies
 from dupre.valuation.strategies import Active
 from owners_and_games import assert_same, evaluate, holds, make_owners, record, smooth, value, white
@@ -116,7 +115,7 @@ def test_a_first_design_that_is_under_way_or_failed_does_not_stop_suggestions(ho
 
 
 def widths_of(ours):
-    return half_widths(ours.values().uncertainty.total)
+    return ours.values().uncertainty.spread().half_width()
 
 
 @pytest.mark.parametrize(("budget", "repeats"), [(3, 1), (9, 1), (14, 1), (14, 3)])
@@ -132,7 +131,7 @@ def test_a_forecast_begins_with_the_present_and_never_widens(budget, repeats):
     np.testing.assert_array_equal(frame["widest"], widths.max(axis=1))
     assert np.all(np.diff(widths, axis=0) <= 1e-9 * widths[0])
     assert np.all(widths[-1] < widths[0])
-    assert np.all(widths >= half_widths(ours.values().uncertainty.noise) - 1e-12)
+    assert np.all(widths >= 1.959964 * ours.values().uncertainty.std("noise") - 1e-12)
     assert ours.suggest(3) == following
 
 

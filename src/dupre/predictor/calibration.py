@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtri, fdtri  # scipy.stats would take 0.3 s at every import of a result
+from scipy.special import fdtri  # scipy.stats would take 0.3 s at every import of a result
 
 from dupre._types import Floats
 from dupre.predictor.form import Predictor
@@ -23,8 +23,13 @@ from dupre.predictor.gp import GaussianProcess
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Sum
 
-CONFIDENCE = 0.9
-"""With which the variance of errors is not larger than the one that counts."""
+SCALE = 1.1
+"""Errors of values are this many times as large as the posterior says: its hyper-parameters are
+learned, and batches are chosen by it. (`benchmarks/bank.py`, part choose.)"""
+
+FREEDOM = 6.0
+"""Degrees of freedom of the Student distribution of errors. Neither depends on the number of
+evaluations from 1.5 n on, nor on left-out errors, whose size does not tell which runs err most."""
 
 TOLERATED = 1 / 3
 """Part of the error variance of predicting by size alone that a predictor may have."""
@@ -37,15 +42,21 @@ Z95 = 1.96
 
 
 @dataclass(frozen=True)
+class Student:
+    """What the standard deviations of predictions are multiplied by, and degrees of freedom."""
+
+    scale: float = 1.0
+    freedom: float | None = None
+
+
+@dataclass(frozen=True)
 class Diagnostics:
     """What left-out utilities say about the predictor.
 
     Attributes:
         error: root mean square error of the left-out utilities.
         r2: share of their variance explained; 0 or less is no better than a constant.
-        coverage: share of them inside their 95 % prediction interval, before widening.
-        widening: factor by which intervals of values are wider than the posterior's own, because
-            left-out utilities showed it overconfident and its hyper-parameters are learned.
+        coverage: share of them inside their 95 % prediction interval, if that were normal.
         scales: share of prior variance of each kernel term, averaged as predictions are: which
             similarity mattered.
         noise: standard deviation of a utility around the process, in units of utility.
@@ -59,7 +70,6 @@ class Diagnostics:
     error: float
     r2: float
     coverage: float
-    widening: float
     scales: Mapping[str, float]
     noise: float
     form: str
@@ -144,7 +154,6 @@ def diagnose(predictor: Predictor) -> Diagnostics:
         error=math.sqrt(error),
         r2=1 - error / spread if spread > 0 else math.nan,
         coverage=int(np.sum(np.abs(score) < Z95)) / len(errors),  # outliers count as missed
-        widening=widening(gp),
         scales=_scales(predictor),
         noise=math.sqrt(gp.noise) * float(np.median(gp.slope)),
         form=form.text + (", heavy tail" if gp.scale.warp.curved else ""),
@@ -153,25 +162,15 @@ def diagnose(predictor: Predictor) -> Diagnostics:
     )
 
 
-def widening(gp: GaussianProcess, more: int = 0) -> float:
-    """Factor on standard deviations: 1 if leave-one-out scores are known to have unit variance.
-
-    From `a` scores their variance is known only roughly: what counts is the upper limit of its
-    one-sided confidence interval, a / chi²(a) times the variance found, or times 1 if that is more.
-    With `more`, the factor to expect after this many further evaluations. A plain posterior is not
-    widened.
-    """
-    if gp.scale.prior.plain:
-        return 1.0
-    score = gp.leave_one_out_score()
-    overconfidence = max(1.0, float(np.mean(score**2)))
-    a = len(score) + more
-    return math.sqrt(overconfidence * a / float(chdtri(a, CONFIDENCE)))
+def student(gp: GaussianProcess) -> Student:
+    """The distribution of the errors of a process's predictions; a plain posterior is as it is."""
+    return Student() if gp.scale.prior.plain else Student(SCALE, FREEDOM)
 
 
 def std_of_a_training(predictor: Predictor, std: Floats) -> Floats:
     """Standard deviations as reported: overconfidence and the chance of outliers included."""
-    return np.asarray(np.hypot(std * widening(predictor.gp), np.sqrt(predictor.outlier_variance)))
+    wider = std * student(predictor.gp).scale
+    return np.asarray(np.hypot(wider, np.sqrt(predictor.outlier_variance)))
 
 
 def _scales(predictor: Predictor) -> dict[str, float]:

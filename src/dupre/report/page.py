@@ -20,7 +20,7 @@ from dupre._types import Floats
 from dupre.errors import InputError, NotPayableError
 from dupre.files import replace_text
 from dupre.notes import ABOUT_TABLE, Code, Note, select, warnings
-from dupre.predictor.calibration import Z95, Diagnostics
+from dupre.predictor.calibration import Diagnostics
 from dupre.report.document import Heading, full_name, list_names, render, without_directories
 from dupre.report.plots import draw_figure, known_widths
 from dupre.report.relations import Relation, relations
@@ -69,7 +69,7 @@ LONGEST = 1_000
 
 _OF_SUBSIDY = (Code.SUBSIDY, Code.SUBSIDY_SEARCHED)
 _OF_CHECK = (Code.CHECK_COALITIONS, Code.PREDICTOR_FAILED, Code.NOT_CORRECTED, Code.CORRECTED)
-_OF_FIT = (Code.WIDENED, Code.OUTLIERS, Code.NO_BETTER_THAN_CONSTANT)
+_OF_FIT = (Code.OUTLIERS, Code.NO_BETTER_THAN_CONSTANT)
 """Codes of the notes that sections repeat."""
 
 _BEGIN_WITH_NAMES = frozenset(
@@ -598,11 +598,9 @@ def _left_out_sentences(v: Valuation, d: Diagnostics) -> str:
     if v.facts.evidence is None:
         return words
     both = v.facts.evidence.coalitions.dropna(subset=["utility", "predicted"])
-    inside = (both["utility"] - both["predicted"]).abs() <= Z95 * both["std"]
-    return (
-        f"{words} The intervals shown here and used for the values are {d.widening:.2g} times as "
-        f"wide, and hold {100 * inside.mean():.0f} %."
-    )
+    half = both["std"] * v.uncertainty.half_of_one
+    inside = (both["utility"] - both["predicted"]).abs() <= half
+    return f"{words} The intervals shown here allow for that, and hold {100 * inside.mean():.0f} %."
 
 
 def _similarity_sentence(d: Diagnostics) -> str:

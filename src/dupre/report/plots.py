@@ -202,7 +202,8 @@ def predictions(valuation: Valuation, ax: Axes | None = None) -> Axes:
     some = _thin_out(both, "utility")
     title = f"{len(some)} of {len(both)} trained coalitions" if len(some) < len(both) else ""
     ax = _axes(ax, height("predictions", len(valuation.owners)), title)
-    actual, predicted, half = some["utility"], some["predicted"], Z95 * some["std"]
+    actual, predicted = some["utility"], some["predicted"]
+    half = some["std"] * valuation.uncertainty.half_of_one
     missed = ((actual - predicted).abs() > half).to_numpy()
     for chosen, colour, marker, label in (
         (~missed, DATA, "o", "inside the interval"),

@@ -18,17 +18,17 @@ way, and then not in d, or taken as independent, C = 0:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dupre._types import Floats
 from dupre.errors import InputError
 from dupre.notes import Note, select, warnings, worst_first
+from dupre.predictor.student import Spread
 from dupre.result.as_text import align, decimals
-from dupre.result.covariances import half_widths, total_covariance
+from dupre.result.covariances import Uncertainty
 from dupre.result.uncertainty import IN_NO_INTERVAL
 from dupre.result.values import Values
 from dupre.wording import (
@@ -176,10 +176,13 @@ def changes(before: Values, after: Values) -> Changes:
         raise InputError("no owner is in both results; compare results of the same owners")
     first, second = (np.array([v.owners.index(name) for name in both]) for v in (before, after))
     change = after.mean[second] - before.mean[first]
-    parts = [
-        _left_over(before, after, v)[np.ix_(i, i)] for v, i in ((before, first), (after, second))
-    ]
-    half = half_widths(parts[0] + parts[1])
+    one, other = (_left_over(before, after, v).spread() for v in (before, after))
+    # Of two Student distributions the one with the heavier tail stands for both.
+    half = Spread(
+        np.hypot(one.student[first], other.student[second]),
+        np.hypot(one.normal[first], other.normal[second]),
+        min(filter(None, (one.freedom, other.freedom)), default=None),
+    ).half_width()
     numbers = [*before.mean, *after.mean, before.facts.grand, after.facts.grand]
     rounding = ROUNDING * float(np.nanmax(np.abs(numbers)))
     columns = {
@@ -207,12 +210,13 @@ def changes(before: Values, after: Values) -> Changes:
     )
 
 
-def _left_over(before: Values, after: Values, v: Values) -> Floats:
-    """Covariance of the values of one of the two without what is the same in both, (n, n)."""
-    parts = v.uncertainty
-    validation = None if _are_same(before, after, [VALIDATION]) else parts.validation
-    deal = None if _are_same(before, after, DEAL) else parts.deal
-    return total_covariance(parts.prediction, parts.sampling, validation, deal)
+def _left_over(before: Values, after: Values, v: Values) -> Uncertainty:
+    """Uncertainty of the values of one of the two without what is the same in both."""
+    return replace(
+        v.uncertainty,
+        validation=None if _are_same(before, after, [VALIDATION]) else v.uncertainty.validation,
+        deal=None if _are_same(before, after, DEAL) else v.uncertainty.deal,
+    )
 
 
 def _check_comparable(before: Values, after: Values) -> None:

@@ -1,5 +1,8 @@
 """The uncertainty of values by its sources, their sum, and what follows from it.
 
+What follows from predictions has a Student distribution (`predictor.student`), all owners with one
+shared scale; the other sources are normal, and independent of it.
+
 Notation: n owners; every covariance is (n, n).
 """
 
@@ -10,14 +13,69 @@ from numbers import Real
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.linalg import cholesky
 
 from dupre._types import Floats
 from dupre.errors import InputError
+from dupre.predictor.student import Spread
 from dupre.result.records import ReadOnlyArrays
 
 Source = Literal["total", "prediction", "noise", "sampling", "validation", "deal"]
 """A part of the uncertainty, or all of it."""
+
+ROUNDING = 1e-6
+"""Part of the variance of noise below which the rest of a prediction's is not told from zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """Joint distribution of the errors of values: a Student part and a normal part.
+
+    Attributes:
+        student: covariance of the part from predictions, (n, n).
+        normal: covariance of the part that is independent of it, (n, n).
+        freedom: degrees of freedom of the Student part.
+    """
+
+    student: Floats
+    normal: Floats
+    freedom: float | None
+
+    def of_each(self) -> Spread:
+        """Of every value, (n,)."""
+        return Spread(roots(np.diag(self.student)), roots(np.diag(self.normal)), self.freedom)
+
+    def of_sum(self) -> Spread:
+        """Of the sum of all values, ()."""
+        # Predictions of a sum that is known cancel only up to rounding.
+        least = 1e-12 * float(np.trace(self.student) + np.trace(self.normal))
+        variances = (float(part.sum()) for part in (self.student, self.normal))
+        student, normal = (np.sqrt(np.array(v if v > least else 0.0)) for v in variances)
+        return Spread(student, normal, self.freedom)
+
+    def draw(self, count: int) -> Floats:
+        """Joint draws, (count, n): always the same, so that the same values give the same cents."""
+        rng = np.random.default_rng(0)
+        n = len(self.student)
+        normal = rng.standard_normal((count, n)) @ _factor_of(self.normal).T
+        student = rng.standard_normal((count, n)) @ _factor_of(self.student).T
+        if self.freedom is not None:
+            chi = rng.chisquare(self.freedom, (count, 1))
+            student *= np.sqrt((self.freedom - 2) / chi)
+        return np.asarray(student + normal)
+
+
+def _factor_of(covariance: Floats) -> Floats:
+    """A root of a covariance that does not depend on rounding, (n, n)."""
+    n, variance = len(covariance), np.maximum(np.diag(covariance), 0.0)
+    size = float(variance.max())
+    if not size > 0:
+        return np.zeros((n, n))
+    # A little is added to the diagonal: the values may have a known sum, so that the covariance
+    # is singular, and its factor must not depend on rounding.
+    factor = cholesky(covariance + 1e-8 * size * np.eye(n), lower=True)
+    # Each value keeps its own variance: one that is certain is the same in every draw.
+    return np.asarray(factor * np.sqrt(variance / (variance + 1e-8 * size))[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +90,8 @@ class Uncertainty(ReadOnlyArrays):
             no interval.
         deal: due to the deal of the folds, or the choice of one split; None if rows are not split,
             or if it is not known.
+        freedom: degrees of freedom of the Student distribution of what is not evaluated or not
+            drawn; None if that is normal, as the other parts are.
         total: of all sources together.
     """
 
@@ -40,25 +100,39 @@ class Uncertainty(ReadOnlyArrays):
     sampling: Floats | None = None
     validation: Floats | None = None
     deal: Floats | None = None
+    freedom: float | None = None
     total: Floats = field(init=False)
 
     def __post_init__(self) -> None:
-        total = total_covariance(self.prediction, self.sampling, self.validation, self.deal)
-        object.__setattr__(self, "total", total)
+        errors = self.errors()
+        object.__setattr__(self, "total", errors.student + errors.normal)
         super().__post_init__()
 
-    @property
-    def for_these_rows(self) -> Floats:
-        """Covariance for these validation rows, (n, n), not for their population."""
-        return total_covariance(self.prediction, self.sampling, None, self.deal)
+    def errors(self, *, for_these_rows: bool = False) -> Errors:
+        """Joint distribution of the errors: for the population, or for these validation rows."""
+        student, sampling = bounded(self._predicted, self.sampling)
+        normal = self.noise + sampling
+        for part in (None if for_these_rows else self.validation, self.deal):
+            normal = normal if part is None else normal + part
+        return Errors(student, normal, self.freedom)
+
+    def spread(self, *, for_these_rows: bool = False) -> Spread:
+        """Standard deviations of every value, (n,)."""
+        return self.errors(for_these_rows=for_these_rows).of_each()
 
     @property
-    def untrained(self) -> Floats:
-        """Covariance due to coalitions not evaluated or not drawn, (n, n): trainings reduce it."""
-        size, axes = np.linalg.eigh(self.prediction - self.noise)
-        # Where nearly all is noise, rounding leaves less than zero.
-        rest = (axes * np.maximum(size, 0.0)) @ axes.T
-        return bounded_sum(rest, self.sampling)
+    def untrained(self) -> Errors:
+        """Errors due to coalitions not evaluated or not drawn: trainings reduce them."""
+        return Errors(*bounded(self._predicted, self.sampling), self.freedom)
+
+    @property
+    def _predicted(self) -> Floats:
+        """Covariance due to coalitions not evaluated, (n, n), without the noise of others."""
+        rest = self.prediction - self.noise
+        # Where nearly all is noise, what is left is rounding.
+        if np.trace(rest) <= ROUNDING * np.trace(self.noise):
+            return np.zeros_like(rest)
+        return rest
 
     @property
     def varies_with_rows(self) -> bool:
@@ -66,9 +140,14 @@ class Uncertainty(ReadOnlyArrays):
         return self.validation is not None and bool(self.validation.any())
 
     @property
+    def half_of_one(self) -> float:
+        """Half the width of a prediction's 95 % interval, in its standard deviations."""
+        return float(Spread(np.ones(()), np.zeros(()), self.freedom).half_width())
+
+    @property
     def widest(self) -> float:
         """Half the width of the widest 95 % interval."""
-        return float(half_widths(self.total).max())
+        return float(self.spread().half_width().max())
 
     def shares(self) -> dict[str, float]:
         """Parts of the variance of all values: validation rows, noise, deal of folds, and the rest.
@@ -90,41 +169,32 @@ class Uncertainty(ReadOnlyArrays):
             return np.full(len(self.total), unknown)
         return roots(np.diag(part))
 
-    def spread_of_differences(self) -> Floats:
-        """Standard deviation of any difference, (n, n); its errors may add up (DUPRE Remark 1)."""
-        sampling = 0.0 if self.sampling is None else spreads(self.sampling)
-        validation = 0.0 if self.validation is None else spreads(self.validation)
-        deal = 0.0 if self.deal is None else spreads(self.deal)
-        known = np.hypot(spreads(self.prediction) + sampling, validation)
-        return np.asarray(np.hypot(known, deal))
+    def spread_of_differences(self) -> Spread:
+        """Of any difference of two values, (n, n); its errors may add up (DUPRE Remark 1)."""
+        student, sampling = (
+            spreads(self._predicted),
+            spreads(np.zeros_like(self.noise) if self.sampling is None else self.sampling),
+        )
+        both = np.hypot(student, sampling)
+        scale = np.divide(student + sampling, both, out=np.ones_like(both), where=both > 0)
+        normal = np.hypot(spreads(self.noise), scale * sampling)
+        for part in (self.validation, self.deal):
+            normal = normal if part is None else np.hypot(normal, spreads(part))
+        return Spread(scale * student, normal, self.freedom)
 
 
-def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:
-    """Covariance of values with both errors, however correlated the two are, (n, n).
+def bounded(prediction: Floats, sampling: Floats | None) -> tuple[Floats, Floats]:
+    """Two covariances of values that may depend on each other, scaled for their sum, (n, n) each.
 
-    Its diagonal is the bound sigma_GP² + sigma_MC² + 2 sigma_GP sigma_MC of DUPRE Remark 1; the
-    correlations of owners are those of the sum of both.
+    The diagonal of the sum is the bound sigma_GP² + sigma_MC² + 2 sigma_GP sigma_MC of DUPRE
+    Remark 1; the correlations of owners are those of the sum of both.
     """
     if sampling is None:
-        return covariance
-    both = covariance + sampling
-    stds = [np.sqrt(np.maximum(np.diag(part), 0.0)) for part in (covariance, sampling, both)]
+        return prediction, np.zeros_like(prediction)
+    stds = [roots(np.diag(part)) for part in (prediction, sampling, prediction + sampling)]
     # Both errors may have the same sign: variances would add up only if they were independent.
     scale = (stds[0] + stds[1]) / np.where(stds[2] > 0, stds[2], 1.0)
-    return np.asarray(both * np.outer(scale, scale))
-
-
-def total_covariance(
-    covariance: Floats,
-    sampling: Floats | None,
-    validation: Floats | None,
-    deal: Floats | None = None,
-) -> Floats:
-    """Covariance of values with all errors, (n, n); the last two are independent of the others."""
-    found = bounded_sum(covariance, sampling)
-    for part in (validation, deal):
-        found = found if part is None else found + part
-    return found
+    return prediction * np.outer(scale, scale), sampling * np.outer(scale, scale)
 
 
 def roots(variance: Floats) -> Floats:
@@ -136,19 +206,6 @@ def spreads(covariance: Floats) -> Floats:
     """Standard deviation of every difference of two values, (n, n)."""
     variance = np.diag(covariance)
     return roots(variance[:, None] + variance - 2 * covariance)
-
-
-def probability_above_zero(mean: Floats, std: Floats) -> Floats:
-    """P(x > 0) of normal numbers; 1/2 where the mean is zero."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        score = np.where(std > 0, mean / std, np.sign(mean) * np.inf)
-    return np.asarray(ndtr(np.where(mean == 0, 0.0, score)))
-
-
-def half_widths(covariance: Floats, level: float = 0.95) -> Floats:
-    """Half the width of the interval at this level of each value, (n,)."""
-    factor = float(ndtri((1 + level) / 2))
-    return factor * roots(np.diag(covariance))
 
 
 def check_level(level: object) -> None:

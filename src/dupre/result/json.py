@@ -59,6 +59,7 @@ STDS = 6.0
 # Squares of larger numbers are infinite, and a JSON number beyond 2^53 is not exact everywhere.
 Number: TypeAlias = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 FromZero: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]
+Freedom: TypeAlias = Annotated[float, msgspec.Meta(gt=2, le=LARGEST)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 Cell: TypeAlias = bool | int | float | str | None
 
@@ -314,7 +315,9 @@ class _Reader:
             if raw is None:
                 return None
             (hint,) = (option for option in options if option is not NoneType)
-        elif hint is float and name not in KNOWN:
+        if name == "freedom":
+            return _convert(raw, Freedom, place)
+        if hint is float and name not in KNOWN:
             found = _convert(raw, Number | None, place)
             return np.nan if found is None else found
         if is_dataclass(hint):

@@ -215,8 +215,8 @@ def _interval(v: Values, terms: _Terms) -> tuple[tuple[Floats, Floats] | None, f
 
     None if that part is too small.
     """
-    found = v.uncertainty
-    draws = draw_values(v, DRAWS, found.for_these_rows if terms.for_these_rows else found.total)
+    errors = v.uncertainty.errors(for_these_rows=terms.for_these_rows)
+    draws = draw_values(v, DRAWS, errors)
     shareable = are_shareable(draws, terms.negative)
     part = float(np.mean(shareable))
     if part < 0.975:

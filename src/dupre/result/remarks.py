@@ -26,13 +26,10 @@ Kind = TypeVar("Kind", bound=Values)
 MOST_WARNINGS = 3
 """Kinds of warning told one by one; the others are counted."""
 
-MUCH_WIDER = 1.5
-"""Factor from which on it is said that intervals are widened."""
-
 DERIVED = frozenset(
     {
         *(Code.LEFT_OUT, Code.CHECK_COALITIONS, Code.PREDICTOR_FAILED, Code.NOT_CORRECTED),
-        *(Code.CORRECTED, Code.ASKED_PREDICTOR, Code.SIMILARITY, Code.WIDENED, Code.OUTLIERS),
+        *(Code.CORRECTED, Code.ASKED_PREDICTOR, Code.SIMILARITY, Code.OUTLIERS),
         *(Code.NO_BETTER_THAN_CONSTANT, Code.EXACT, Code.DUPLICATES, Code.SAMPLED_COALITIONS),
         Code.SAME_OWNERS,
         *(Code.SUBSIDY, Code.SUBSIDY_SEARCHED, Code.SUBSIDY_CUT_SHORT, Code.FIRST_GUESS),
@@ -90,12 +87,6 @@ def _learned(v: Values, d: Diagnostics) -> list[Note]:
     besides = " besides that of trainings" if measured else ""
     alike = f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}{besides}."
     found.append(note(Code.SIMILARITY, alike, scales=dict(d.scales), noise=d.noise))
-    if d.widening > MUCH_WIDER:
-        text = (
-            f"Intervals are widened by a factor of {d.widening:.1f}: evaluations are few or hard "
-            "to predict."
-        )
-        found.append(note(Code.WIDENED, text, factor=d.widening))
     if d.strays:
         text = (
             f"Outliers: {d.strays} of {v.facts.evaluated:,} evaluations, which count in the values "

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import cholesky
 
 from dupre._types import Bools, Floats
+from dupre.result.covariances import Errors
 from dupre.result.values import Values
 
 Negative = Literal["zero", "owe"]
@@ -32,23 +32,14 @@ def are_shareable(values: Floats, negative: Negative) -> Bools:
     return np.asarray(found > 0)
 
 
-def draw_values(v: Values, draws: int, covariance: Floats) -> Floats:
-    """Joint draws of the values with a normal error of this covariance, (m, n)."""
-    # A little is added to the diagonal: the values may have a known sum, so that the covariance
-    # is singular, and its factor must not depend on rounding.
-    n, variance = len(v.owners), np.maximum(np.diag(covariance), 0.0)
-    size = float(variance.max())
-    if not size > 0:
+def draw_values(v: Values, draws: int, errors: Errors) -> Floats:
+    """Joint draws of the values with these errors, (m, n)."""
+    if not (errors.student.any() or errors.normal.any()):
         return v.mean[None]
-    factor = cholesky(covariance + 1e-8 * size * np.eye(n), lower=True)
-    # Each value keeps its own variance: one that is certain is the same in every draw.
-    factor *= np.sqrt(variance / (variance + 1e-8 * size))[:, None]
-    # Always the same draws: the same values give the same bounds, to the cent.
-    normal = np.random.default_rng(0).standard_normal((draws, n))
-    # Owners of the same rows have the same draws, whatever was added.
-    every = np.column_stack([v.mean, covariance])
+    # Owners of the same rows have the same draws, however a root of a covariance was made.
+    every = np.column_stack([v.mean, errors.student, errors.normal])
     _, first, which = np.unique(every, axis=0, return_index=True, return_inverse=True)
-    return np.asarray(v.mean + normal @ factor.T)[:, first[which.reshape(-1)]]
+    return np.asarray(v.mean + errors.draw(draws))[:, first[which.reshape(-1)]]
 
 
 def share(values: Floats, amount: float, negative: Negative, minimum: float) -> Floats:
@@ -69,15 +60,15 @@ def share(values: Floats, amount: float, negative: Negative, minimum: float) -> 
     return np.asarray(np.maximum(minimum, scale[np.arange(m), last, None] * positive))
 
 
-def share_parts(v: Values, covariance: Floats) -> tuple[Floats, Floats] | None:
-    """Parts of an amount by the values, (n,), and by draws with errors of this covariance, (m, n).
+def share_parts(v: Values, errors: Errors) -> tuple[Floats, Floats] | None:
+    """Parts of an amount by the values, (n,), and by draws with these errors, (m, n).
 
     A draw that shares nothing is NaN; None if the values themselves share nothing.
     """
     if not are_shareable(without_rounding(v)[None], "zero")[0]:
         return None
     size = np.abs(v.mean).max()  # a part of a sum below 1e-308 has no inverse
-    draws = draw_values(v, FEWER_DRAWS, covariance) / size
+    draws = draw_values(v, FEWER_DRAWS, errors) / size
     parts, shareable = np.full_like(draws, np.nan), are_shareable(draws, "zero")
     parts[shareable] = share(draws[shareable], 1.0, "zero", 0.0)
     return share(v.mean[None] / size, 1.0, "zero", 0.0)[0], parts

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from dupre.notes import TOO_NARROW, Code, Note, has, note
-from dupre.result.covariances import half_widths, roots
+from dupre.result.covariances import roots
 from dupre.result.sharing import share_parts
 from dupre.result.values import Values
 from dupre.wording import count_things
@@ -108,7 +108,7 @@ def _validation(v: Values) -> list[Note]:
 
 def width_for_these_rows(v: Values) -> str:
     """How far values may be off for these validation rows alone, in words; "" if not at all."""
-    narrow = float(half_widths(v.uncertainty.for_these_rows).max())
+    narrow = float(v.uncertainty.spread(for_these_rows=True).half_width().max())
     return f"within ± {narrow:.2g}" if narrow > 1e-6 * v.uncertainty.widest else ""
 
 

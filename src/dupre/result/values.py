@@ -1,4 +1,4 @@
-"""Values of owners as a normal distribution, and what follows from it.
+"""Values of owners as a distribution, and what follows from it.
 
 Notation: n owners; mean (n,), covariances (n, n).
 """
@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
 
 from dupre._types import Floats, Ints
 from dupre.checks import positive
@@ -66,11 +65,22 @@ class Values(records.ReadOnlyArrays):
         found, rows = self.uncertainty, self.facts.validation_rows
         if found.validation is None or not rows:
             return None
-        allowed = (positive(distance, "the distance") / float(ndtri((1 + level) / 2))) ** 2
-        left = allowed - np.diag(found.for_these_rows)
-        if (left <= 0).any():
+        limit, alone = positive(distance, "the distance"), found.spread(for_these_rows=True)
+
+        def holds(part: float) -> bool:
+            """Whether intervals are that narrow if this part of the rows' variance is left."""
+            normal = np.hypot(alone.normal, np.sqrt(part) * found.std("validation"))
+            return bool(np.all(replace(alone, normal=normal).half_width(level) <= limit))
+
+        if not holds(0.0):
             return None
-        return int(np.ceil(rows * np.max(np.diag(found.validation) / left)))
+        low, high = 0.0, 1.0
+        while holds(high) and high < rows:  # fewer than one row is none
+            low, high = high, 2 * high
+        while high - low > 1e-4 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if holds(middle) else (low, middle)
+        return int(np.ceil(rows / high))
 
     @property
     def share(self) -> pd.Series:
@@ -104,10 +114,7 @@ class Values(records.ReadOnlyArrays):
         For the population that the validation rows come from, or for these rows alone.
         """
         covariances.check_level(level)
-        found = self.uncertainty
-        half = covariances.half_widths(
-            found.for_these_rows if for_these_rows else found.total, level
-        )
+        half = self.uncertainty.spread(for_these_rows=for_these_rows).half_width(level)
         return pd.DataFrame({"low": self.mean - half, "high": self.mean + half}, self._index())
 
     def probability_greater(self) -> pd.DataFrame:
@@ -116,9 +123,8 @@ class Values(records.ReadOnlyArrays):
         # Sums over coalitions of equal owners differ by rounding, which must not look certain.
         rounding = 1e-9 * max(np.abs(self.mean).max(), abs(self.facts.grand), abs(self.facts.empty))
         difference[np.abs(difference) <= rounding] = 0.0
-        probability = covariances.probability_above_zero(
-            difference, self.uncertainty.spread_of_differences()
-        )
+        spread = self.uncertainty.spread_of_differences()
+        probability = spread.probability_above_zero(difference)
         return pd.DataFrame(probability, index=self._index(), columns=list(self.owners))
 
     def compare(self, one: str, other: str) -> records.Comparison:
@@ -132,7 +138,7 @@ class Values(records.ReadOnlyArrays):
             raise InputError(f"two different owners can be compared, got {names[0]!r} twice")
         i, j = map(self.owners.index, names)
         difference = float(self.mean[i] - self.mean[j])
-        half = float(ndtri(0.975) * self.uncertainty.spread_of_differences()[i, j])
+        half = float(self.uncertainty.spread_of_differences().half_width()[i, j])
         probability = float(self.probability_greater().to_numpy()[i, j])
         bounds = difference - half, difference + half
         return records.Comparison(*names, probability, difference, *bounds)

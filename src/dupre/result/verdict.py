@@ -11,7 +11,6 @@ from typing import Literal
 import numpy as np
 
 from dupre.notes import BEWARE, GUESSED, STOP, Code, Note, note, worst_first
-from dupre.result.covariances import probability_above_zero
 from dupre.result.records import none_above_floor
 from dupre.result.sharing import share_parts
 from dupre.result.uncertainty import IN_NO_INTERVAL
@@ -80,11 +79,8 @@ def gain_probability(v: Values) -> float:
     The values add up to that gain, so its variance is that of their sum; of semivalues that do not
     add up to it, that of their sum stands for it.
     """
-    # Predictions of a sum that is known cancel only up to rounding.
-    variance, size = float(v.uncertainty.total.sum()), float(np.trace(v.uncertainty.total))
-    std = np.sqrt(variance) if variance > 1e-12 * size else 0.0
-    gain = _gain(v)
-    return float(probability_above_zero(np.array(gain), np.array(std))) if gain else 0.0
+    gain, spread = _gain(v), v.uncertainty.errors().of_sum()
+    return float(spread.probability_above_zero(np.array(gain))) if gain else 0.0
 
 
 def undecided_part(v: Values) -> float:
@@ -92,7 +88,7 @@ def undecided_part(v: Values) -> float:
 
     Half the sum of what owners get more or less in a draw; all of it in a draw that shares nothing.
     """
-    if (found := share_parts(v, v.uncertainty.total)) is None:
+    if (found := share_parts(v, v.uncertainty.errors())) is None:
         return 1.0
     paid, draws = found
     moved = np.abs(draws - paid).sum(axis=1) / 2

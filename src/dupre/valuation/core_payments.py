@@ -16,7 +16,7 @@ import numpy as np
 from dupre._types import Floats, Ints, Members
 from dupre.game.least_core import Core, draw_cores, least_core, search_core
 from dupre.game.ties import descending_order
-from dupre.predictor.calibration import widening
+from dupre.predictor.calibration import student
 from dupre.valuation.state import State
 from dupre.valuation.validation_rows import Deviations, deviations
 
@@ -205,6 +205,6 @@ def _joint_draws(state: State, members: Members, draws: int, rng: np.random.Gene
     # A Cholesky factor is unique; eigenvectors are not, and draws would differ between CPUs.
     root = np.linalg.cholesky(covariance)
     normal = rng.standard_normal((draws, len(members)))
-    wide = normal @ root.T * posterior.slope * widening(learned.gp)
+    wide = normal @ root.T * posterior.slope * student(learned.gp).scale
     outliers = np.sqrt(learned.outlier_variance) * rng.standard_normal(wide.shape)
     return np.asarray(np.clip(posterior.mean + wide + outliers, *learned.bounds))

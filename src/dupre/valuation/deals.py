@@ -18,9 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from dupre._types import Floats, Names
 from dupre.notes import Code, Note, note
-from dupre.result.covariances import half_widths
+from dupre.predictor.student import Spread
+from dupre.result.covariances import roots
 from dupre.utility.describe import Traits
 
 # Each costs as much as the first design; from three deals a variance has two degrees of freedom.
@@ -36,7 +39,7 @@ def deal_notes(traits: Traits, deal: Floats | None, compared: Iterable[Names]) -
     if deal is None:
         text = f"How much another {what} would change the values is in no interval."
         return [note(Code.ONE_SPLIT, text, folds=traits.folds)]
-    widest = float(half_widths(deal).max())
+    widest = float(Spread(np.zeros(len(deal)), roots(np.diag(deal))).half_width().max())
     count = len(list(compared))
     text = (
         f"Another {what} would change values by up to ± {widest:.2g}; {count} coalitions were "

@@ -23,8 +23,9 @@ from dupre.game import estimators
 from dupre.game.coalitions import to_names
 from dupre.game.semivalues import MOST_SIZES, group_sizes, joining
 from dupre.game.weights import Weights
-from dupre.predictor.calibration import Z95, std_of_a_training, widening
+from dupre.predictor.calibration import std_of_a_training, student
 from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess
+from dupre.predictor.student import Spread
 from dupre.predictor.warp import Warp
 from dupre.result.covariances import roots
 from dupre.result.records import ReadOnlyArrays
@@ -69,7 +70,8 @@ def predict_utilities(state: State, members: Members) -> pd.DataFrame:
     mean[evaluated], std[evaluated] = known[evaluated], 0.0
     names = [to_names(row, state.question.owners.names) for row in members]
     limits = state.beliefs.predictor.bounds
-    low, high = (np.clip(mean + side * Z95 * std, *limits) for side in (-1, 1))
+    half = Spread(std, np.zeros_like(std), student(state.beliefs.predictor.gp).freedom).half_width()
+    low, high = (np.clip(mean + side * half, *limits) for side in (-1, 1))
     columns = {"members": names, "utility": mean, "std": std, "low": low, "high": high}
     return pd.DataFrame(columns | {"evaluated": evaluated})
 
@@ -225,20 +227,23 @@ def _contributions_to(state: State, others: int, off: Deviations | None) -> tupl
     unknown = np.flatnonzero(counts & ~recorded)
     M = np.zeros((len(W), len(state.members)))
     M[:, at[recorded]] = W[:, recorded]
-    variance = M**2 @ state.widened_variances
+    noise = M**2 @ state.widened_variances
+    predicted, freedom = np.zeros_like(noise), None
     if unknown.size:
         learned = beliefs.predictor
         posterior = learned.posterior(state.features_of(members[unknown]), W[:, unknown])
         utilities[unknown] = posterior.mean
-        own = np.diag(posterior.functional_covariance()) * widening(learned.gp) ** 2
-        variance = variance + own + learned.outlier_variance * np.sum(posterior.W**2, axis=1)
+        tail = student(learned.gp)
+        freedom, own = tail.freedom, np.diag(posterior.functional_covariance()) * tail.scale**2
+        predicted = own + learned.outlier_variance * np.sum(posterior.W**2, axis=1)
         M[:, beliefs.fitted] += posterior.observed_weights
     utilities[~counts] = 0.0  # without a weight
     no_data = state.observed.empty
     sampling = merged.sampling_covariance(utilities, no_data, np.zeros(len(utilities)))
-    variance = (roots(variance) + roots(np.diag(sampling))) ** 2  # DUPRE Remark 1
+    student_std = roots(predicted) + roots(np.diag(sampling))  # DUPRE Remark 1
     if off is not None:
         used = state.recorded
         change = M[:, used] @ off.evaluated[used] + np.outer(empty, off.empty)
-        variance = variance + np.mean(change**2, axis=1)
-    return same.equal(W @ utilities + empty * no_data), same.equal(Z95 * roots(variance))
+        noise = noise + np.mean(change**2, axis=1)
+    half = Spread(student_std, roots(noise), freedom).half_width()
+    return same.equal(W @ utilities + empty * no_data), same.equal(half)

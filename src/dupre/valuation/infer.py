@@ -6,6 +6,7 @@ Notation: b coalitions that count, W (n, b) their weights; positions as in `stat
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,10 @@ from dupre.predictor.calibration import (
     Z95,
     diagnose,
     pooled_variance,
-    widening,
+    student,
 )
 from dupre.predictor.gp import Posterior
-from dupre.result.covariances import Uncertainty, half_widths, total_covariance
+from dupre.result.covariances import Uncertainty
 from dupre.result.records import Duplicates, Evidence, Facts, Subsidy, TrainingNoise
 from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
@@ -44,13 +45,10 @@ def infer(state: State) -> Valuation:
 
 def forecast_widths(state: State, picks: Ints, now: Valuation) -> pd.DataFrame:
     """Expected widths of the intervals once 0, 1, 2, ... picks are evaluated: `Valuer.forecast`."""
-    parts = now.uncertainty
-    covariances = [parts.total]
+    steps = [now.uncertainty]
     if picks.size:
-        expected = _expect(state, picks, parts.noise)
-        others = parts.sampling, parts.validation, parts.deal
-        covariances += [total_covariance(c, *others) for c in expected]
-    widths = np.array([half_widths(covariance) for covariance in covariances])
+        steps += _expect(state, picks, now.uncertainty)
+    widths = np.array([step.spread().half_width() for step in steps])
     frame = pd.DataFrame(widths, columns=list(now.owners))
     frame.insert(0, "widest", widths.max(axis=1))
     first = state.observed.evaluated
@@ -58,24 +56,25 @@ def forecast_widths(state: State, picks: Ints, now: Valuation) -> pd.DataFrame:
     return frame
 
 
-def _expect(state: State, picks: Ints, noise: Floats) -> list[Floats]:
-    """Covariance of the values once the first 1, 2, ... picks are evaluated, sampling apart."""
+def _expect(state: State, picks: Ints, now: Uncertainty) -> list[Uncertainty]:
+    """The uncertainty once the first 1, 2, ... picks are evaluated."""
     beliefs, equal = state.beliefs, state.question.sameness.equal_covariance
     if (random := _from_random(state)) is not None:
         covariance, m = random.covariance, random.draws
         spread = equal(covariance) * m
-        return [noise + spread / (m + more) for more in range(1, len(picks) + 1)]
+        steps = range(1, len(picks) + 1)
+        return [replace(now, prediction=now.noise + spread / (m + more)) for more in steps]
     posterior = beliefs.posterior
     index = np.searchsorted(state.unknown, picks)
     # Standard deviations shrink as those of the best form do.
     own = beliefs.averaged.functional_covariance()
-    now = posterior.functional_variance()
+    variance = posterior.functional_variance()
     expected = []
     for more, covariance in enumerate(forecast(posterior, index), start=1):
-        part = np.sqrt(np.maximum(np.diag(covariance), 0.0) / np.where(now > 0, now, 1.0))
+        part = np.sqrt(np.maximum(np.diag(covariance), 0.0) / np.where(variance > 0, variance, 1.0))
         W = np.delete(posterior.W, index[:more], axis=1)
-        wider = widening(beliefs.predictor.gp, more)
-        expected.append(noise + equal(_widen(state, own * np.outer(part, part), W, wider)))
+        found = equal(_widen(state, own * np.outer(part, part), W))
+        expected.append(replace(now, prediction=now.noise + found))
     return expected
 
 
@@ -121,8 +120,7 @@ def _infer_values(state: State) -> Valuation:
     elif posterior is not None and diagnostics is not None:
         utilities[state.unknown] = posterior.mean
         mean = W[:, recorded] @ known[recorded] + posterior.W @ posterior.mean
-        own = posterior.functional_covariance()
-        covariance = noise + _widen(state, own, posterior.W, diagnostics.widening)
+        covariance = noise + _widen(state, posterior.functional_covariance(), posterior.W)
     else:
         mean, covariance = W[:, recorded] @ known[recorded], noise
     counting, sampling = question.counting, _sampling(state, utilities, random)
@@ -138,12 +136,13 @@ def _infer_values(state: State) -> Valuation:
     M = validation_rows.evaluation_weights(state, posterior)
     validation = None if off is None else validation_rows.covariance(state, M, off)
     deal = validation_rows.deal_covariance(state, validation)
+    freedom = None if diagnostics is None or random is not None else _freedom(state)
     return Valuation(
         semivalue=question.semivalue.name,
         mean=mean,
         owners=question.owners.names,
         rows=question.owners.rows,
-        uncertainty=Uncertainty(covariance, noise, sampling, validation, deal),
+        uncertainty=Uncertainty(covariance, noise, sampling, validation, deal, freedom),
         notes=(
             *notes_about(state, off, predicted=bool(diagnostics)),
             *decisive_trainings(state, M, mean),
@@ -182,6 +181,7 @@ def _infer_core(state: State, name: str, draws: int) -> Valuation:
             validation=found.validation,
             # Of the values that guide the search: payments are no sum of utilities.
             deal=validation_rows.deal_covariance(state, found.validation),
+            freedom=_freedom(state) if unknown else None,
         ),
         notes=notes_about(state, validation_rows.deviations(state), predicted=bool(unknown)),
         facts=_facts(
@@ -260,10 +260,16 @@ def _sampling(state: State, utilities: Floats, random: SampledValues | None) -> 
     return merged.sampling_covariance(filled, state.observed.empty, rough)
 
 
-def _widen(state: State, covariance: Floats, W: Floats, wider: float) -> Floats:
+def _freedom(state: State) -> float | None:
+    """Degrees of freedom of the errors of predictions."""
+    return student(state.beliefs.predictor.gp).freedom
+
+
+def _widen(state: State, covariance: Floats, W: Floats) -> Floats:
     """Covariance of predicted values as reported: overconfidence and outliers included."""
-    outliers = state.beliefs.predictor.outlier_variance
-    return np.asarray(covariance * wider**2 + outliers * W @ W.T)
+    learned = state.beliefs.predictor
+    wider = student(learned.gp).scale ** 2
+    return np.asarray(covariance * wider + learned.outlier_variance * W @ W.T)
 
 
 def _grand(state: State, random: SampledValues | None) -> float:

@@ -21,7 +21,7 @@ from dupre.checks import finite, positive, takes, whole
 from dupre.data.owners import Owners
 from dupre.errors import DupreError, InputError
 from dupre.game.coalitions import unknown_owner
-from dupre.result.covariances import half_widths
+from dupre.predictor.student import Spread
 from dupre.result.uncertainty import DOMINANT
 from dupre.result.valuation import Valuation
 from dupre.utility.describe import Traits
@@ -310,13 +310,10 @@ def within(distance: float, *, level: float = 0.95) -> Rule:
     def fired(state: State) -> tuple[str, ...]:
         if (valuation := state.valuation()) is None:
             return ()
-        if np.all(half_widths(valuation.uncertainty.total, level) <= limit):
+        if np.all(valuation.uncertainty.spread().half_width(level) <= limit):
             return (text,)
-        alone = (
-            0.0
-            if valuation.uncertainty.validation is None
-            else half_widths(valuation.uncertainty.validation, level)
-        )
+        rows = np.nan_to_num(valuation.uncertainty.std("validation"))
+        alone = Spread(np.zeros_like(rows), rows).half_width(level)
         if np.any(alone > limit) and valuation.uncertainty.shares()["rows"] >= DOMINANT:
             times = float(np.max(alone / limit)) ** 2
             return (f"± {distance:g} takes about {times:,.1f} times as many validation rows",)
