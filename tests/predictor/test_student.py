@@ -55,6 +55,15 @@ def test_the_sum_of_both_is_their_convolution(freedom, part):
         assert spread.half_width(1 - 2 * expected)[0] == pytest.approx(x, rel=1e-5)
 
 
+@pytest.mark.parametrize("freedom", [None, *FREEDOMS])
+def test_the_density_is_the_slope_of_the_probability(freedom):
+    spread = Spread(np.array([0.5, 2.0, 0.0]), np.array([1.0, 0.0, 3.0]), freedom)
+    error, step = np.array([0.3, -5.0, 4.0]), 1e-4
+    ends = [spread.probability_above_zero(error + side * step) for side in (-1, 1)]
+    density = (ends[1] - ends[0]) / (2 * step)
+    np.testing.assert_allclose(spread.log_density(error), np.log(density), rtol=1e-5, atol=1e-5)
+
+
 def test_certain_numbers_are_above_or_below_zero():
     spread = Spread(np.zeros(3), np.zeros(3), 4.0)
     np.testing.assert_array_equal(

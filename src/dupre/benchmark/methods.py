@@ -8,13 +8,17 @@ Both ask for the semivalue that the game asks for.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from dupre._types import Floats
 from dupre.benchmark.play import CountedGame, Estimate
 from dupre.errors import InputError
 from dupre.game.estimators import Estimator
 from dupre.game.semivalues import Semivalue
 from dupre.game.weights import Weights
+from dupre.result.covariances import Uncertainty
 from dupre.result.valuation import Valuation
 from dupre.valuation.question import AnyKernel, Strategy
 from dupre.valuation.value import value
@@ -48,7 +52,22 @@ def by_dupre(
 
 def of_valuation(valuation: Valuation) -> Estimate:
     """The values of a valuation and how sure it is of each."""
-    return Estimate.normal(valuation.mean, valuation.std.to_numpy())
+    return Estimate(valuation.mean, _Around(valuation.mean, valuation.uncertainty))
+
+
+@dataclass(frozen=True, eq=False)
+class _Around:
+    """Distributions of values around their means, (n,)."""
+
+    mean: Floats
+    uncertainty: Uncertainty
+
+    def interval(self, confidence: float) -> tuple[Floats, Floats]:
+        half = self.uncertainty.spread().half_width(confidence)
+        return self.mean - half, self.mean + half
+
+    def logpdf(self, x: Floats) -> Floats:
+        return self.uncertainty.spread().log_density(x - self.mean)
 
 
 def by_estimator(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammainccinv, gammaincinv, ndtr, ndtri
+from scipy.special import gammainccinv, gammaincinv, logsumexp, ndtr, ndtri
 
 from dupre._types import Floats
 
@@ -63,6 +63,18 @@ class Spread:
         for variance, weight in zip(*_mixture(self.freedom), strict=True):
             probability += weight * ndtr(score / np.sqrt(1 + part * (variance - 1)))
         return np.where(score == 0, 0.5, probability)  # weights add up to 1 up to rounding
+
+    def log_density(self, errors: Floats) -> Floats:
+        """Log density of errors of this shape; minus infinity of one that is certain to be zero."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = np.where(self.std > 0, errors / self.std, np.inf)
+            if self.freedom is None:
+                return np.asarray(-0.5 * (score**2 + math.log(2 * math.pi)) - np.log(self.std))
+            part = np.where(self.std > 0, self.student / self.std, 0.0)[..., None] ** 2
+            variance, weight = _mixture(self.freedom)
+            wide = 1 + part * (variance - 1)
+            exponent = -0.5 * (score[..., None] ** 2 / wide + np.log(2 * math.pi * wide))
+            return np.asarray(logsumexp(exponent, b=weight, axis=-1) - np.log(self.std))
 
 
 def _factor(part: Floats, freedom: float, level: float) -> Floats:
