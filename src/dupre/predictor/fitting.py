@@ -73,12 +73,14 @@ MOST_WEIGHT = 2.0
 PRIOR = {
     "gamma": (-1.0, 1.5),  # relative to one over the median distance
     "variance": (0.0, 1.0),  # utilities are standardised: one term can explain all
+    "minor variance": (-4.0, 2.0),
     "noise": (np.log(0.01), 2.0),
     "decay": (0.0, 0.5),
 }
 BOUNDS = {
     "gamma": (np.log(1e-3), np.log(1e2)),
     "variance": (np.log(1e-6), np.log(1e3)),
+    "minor variance": (np.log(1e-6), np.log(1e3)),
     "noise": (np.log(1e-7), np.log(2.0)),
     "decay": (-0.5, 2.5),
 }
