@@ -64,7 +64,7 @@ def test_the_true_variance_of_errors_is_rarely_larger_than_the_one_that_counts(a
 def test_shares_of_terms_are_those_of_all_processes_that_predict():
     predictor = state().beliefs.predictor
     shares = diagnose(predictor).scales
-    assert list(shares) == ["data × size", "membership", "linear"]
+    assert list(shares) == ["data × size", "membership", "linear", "size"]
     assert sum(shares.values()) == pytest.approx(1)
     without_data = sum(w for w, gp in predictor.processes if "data" not in gp.kernel.label)
     assert without_data > 0
