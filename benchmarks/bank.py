@@ -16,7 +16,7 @@ accuracy for classes, R² for diabetes. `--train` trains all coalitions of both 
 `benchmarks/tables/bank.npz`, one array (2^n,) of float64 per game, by binary code of the coalition.
 
 Budgets are 2n + 1, 4n and 8n trainings, but at least n coalitions are left to predict: of 5 owners
-8n stands for 26.
+8n stands for 26. `few_trainings.py` looks at n + 1 and 2n + 1.
 """
 
 from __future__ import annotations
@@ -97,10 +97,12 @@ SEMIVALUES = {
     "Beta(1, 4)": dupre.beta_shapley(1, 4),
 }
 BUDGETS: dict[str, Callable[[int], int]] = {
+    "n+1": lambda n: n + 1,
     "2n+1": lambda n: 2 * n + 1,
     "4n": lambda n: 4 * n,
     "8n": lambda n: min(8 * n, 2**n - 1 - n),
 }
+BY_DEFAULT = ("2n+1", "4n", "8n")
 NORMAL_95, NORMAL_999 = 1.959964, 3.290527
 
 Record = dict[str, Any]
@@ -390,7 +392,7 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", choices=PARTS, default="report")
     parser.add_argument("--seeds", type=int, default=1, help="runs of dupre per game and budget")
-    parser.add_argument("--budgets", nargs="+", choices=BUDGETS, default=list(BUDGETS))
+    parser.add_argument("--budgets", nargs="+", choices=BUDGETS, default=BY_DEFAULT)
     parser.add_argument("--games", type=int, help="only so many of the games, at random")
     parser.add_argument("--jobs", type=int, default=-1, help="processes; -1 for one per core")
     parser.add_argument("--json", type=Path, help="write one record per run to this file")

@@ -49,7 +49,7 @@ def test_a_predictor_of_the_largest_variance_tolerated_fails_in_one_of_twenty(h)
 def test_shares_of_terms_are_those_of_all_processes_that_predict():
     predictor = state().beliefs.predictor
     shares = diagnose(predictor).scales
-    assert list(shares) == ["data × size", "membership", "linear"]
+    assert list(shares) == ["data × size", "membership", "linear", "size"]
     assert sum(shares.values()) == pytest.approx(1)
     without_data = sum(w for w, gp in predictor.processes if "data" not in gp.kernel.label)
     assert without_data > 0

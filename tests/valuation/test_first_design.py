@@ -42,6 +42,15 @@ def test_shapley_takes_all_owners_then_the_largest_alone_then_all_but_the_larges
     assert [int(row.argmax()) for row in singles] == [1, 3, 4, 0, 2]  # of as many rows: their order
 
 
+@pytest.mark.parametrize("semivalue", [leave_one_out, beta_shapley(1, 16)], ids=lambda s: s.name)
+def test_where_all_but_one_weigh_most_those_without_the_largest_owners_come_first(semivalue):
+    rows = np.random.default_rng(0).permutation(np.arange(1, 31))
+    all_but_one = ~np.eye(30, dtype=bool)[np.argsort(-rows)]
+    for count in (2, 10, 31):
+        design = design_for(semivalue, 30, count, rows=rows)
+        np.testing.assert_array_equal(design[1:], all_but_one[: count - 1])
+
+
 def sizes_added(members, weight, design):
     found = add_sizes_between(list(design), members, weight, np.random.default_rng(0))
     assert len(set(found)) == len(found)

@@ -175,7 +175,8 @@ def std_of_a_training(predictor: Predictor, std: Floats) -> Floats:
 
 def _scales(predictor: Predictor) -> dict[str, float]:
     """The share of each term of the kernel in the prior variance, averaged as predictions are."""
-    shares = {term.label: 0.0 for term in _terms(predictor.gp)}
+    every = [term for gp in (predictor.gp, *predictor.fits) for term in _terms(gp)]
+    shares = {term.label: 0.0 for term in every}
     for weight, gp in predictor.processes:
         variances = [(term.label, float(term.diagonal(gp.inputs).mean())) for term in _terms(gp)]
         total = sum(variance for _, variance in variances)

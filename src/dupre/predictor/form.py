@@ -29,6 +29,7 @@ from dupre.predictor.kernels import (
     Kernel,
     Linear,
     Membership,
+    Minor,
     Prior,
     Product,
     Scaled,
@@ -56,21 +57,25 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 
 DEFAULT = (
     Scaled(SlicedWasserstein(p=None, rho=None, eta=None) * Size())
-    + Scaled(Membership())
-    + Scaled(Linear())
+    + Minor(Membership())
+    + Minor(Linear())
 )
 """Data x size + membership + linear, each with a variance of its own.
 
-The data term alone (the paper's) does not depend on how many rows a coalition has. A term that does
-not help gets a small variance.
+The data term alone (the paper's) does not depend on how many rows a coalition has. Most games need
+little of the other two: their variances are small unless the evaluations ask for more.
 """
 
-SIMPLER: tuple[Kernel, ...] = (Scaled(Membership()) + Scaled(Linear()), Scaled(Linear()))
-"""The default kernel without its first term, and without its first two.
+SIMPLER: tuple[tuple[Kernel, float], ...] = (
+    (Scaled(Size()) + Minor(Membership()), 0.0),
+    (Scaled(Linear()), -4.0),
+)
+"""Kernels without the data, each with the log of its prior weight against all forms with them.
 
-A very small variance of a term is improbable a priori, and few evaluations cannot say otherwise. In
-a game that is nearly a sum over owners a kernel without the term predicts far better. But what to
-evaluate next is not decided by these: they would not look for what the term could explain.
+Size and membership are for games in which the data say little about a coalition. Linear alone is
+for sums over owners, where it predicts far better, but after n + 1 evaluations it carries the
+differences of single owners on to large coalitions: it counts once it is 4 ahead. What to evaluate
+next is not decided by these: they would not look for what the data could explain.
 """
 
 BETTER_BY = 1e-3
@@ -185,8 +190,10 @@ class Predictor:
         """Processes to average, with weights that sum to 1: of each form, some around its fit."""
         likelihood = np.array([gp.log_likelihood for gp in self.fits])
         terms = [gp.kernel.label for gp in self.fits]
-        forms = np.array([terms.count(label) for label in terms])  # these share a prior weight
-        weights = np.exp(likelihood - likelihood.max()) / forms
+        given = {kernel.label: weight for kernel, weight in SIMPLER}
+        prior = [given.get(label, 0.0) - np.log(terms.count(label)) for label in terms]
+        height = likelihood + np.array(prior)  # forms of the same terms share a prior weight
+        weights = np.exp(height - height.max())
         weights[weights < LEAST_WEIGHT * weights.sum()] = 0.0
         weights /= weights.sum()
         found = []
@@ -336,12 +343,8 @@ def _fit_simpler(
     fit_form: Callable[..., GaussianProcess], form: Form, gp: GaussianProcess
 ) -> list[GaussianProcess]:
     """The fits of the simpler kernels, given the fit of the default one."""
-    near, worse, fits = _start(gp), gp.log_likelihood - FAR_BEHIND, []
-    for kernel in SIMPLER:
-        last = -len(kernel.theta) - 2  # the same hyper-parameters, without those of first terms
-        start = {"near": near["near"][last:], "curvature": near["curvature"][last:, last:]}
-        fits.append(fit_form(replace(form, given=kernel), worse=worse, **start))
-    return fits
+    worse = gp.log_likelihood - FAR_BEHIND
+    return [fit_form(replace(form, given=kernel), worse=worse) for kernel, _ in SIMPLER]
 
 
 def _has_noise_of_at_most(gp: GaussianProcess, variance: float) -> bool:

@@ -101,7 +101,7 @@ class Kernel(ABC):
 
     @property
     def roles(self) -> list[str]:
-        """What each entry of theta is: "gamma" or "variance"."""
+        """What each entry of theta is: "gamma", "variance" or "minor variance"."""
         return ["gamma"] * len(self.theta)
 
     @property
@@ -197,6 +197,18 @@ class Scaled(Kernel):
 
     def at_median(self, distances: Any) -> Self:
         return replace(self, kernel=self.kernel.at_median(distances))
+
+
+@dataclass(frozen=True)
+class Minor(Scaled):
+    """The same for a term that most games need little or not at all.
+
+    Its variance has a prior of its own, so that a few evaluations do not make it large.
+    """
+
+    @property
+    def roles(self) -> list[str]:
+        return ["minor variance", *self.kernel.roles]
 
 
 @dataclass(frozen=True)

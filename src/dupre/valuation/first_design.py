@@ -36,7 +36,7 @@ def first_design(semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Ge
     Single owners come first as long as they carry SINGLES_COUNT of the weight of all coalitions
     (under Banzhaf up to 10 owners); the largest owners first. Then sizes are taken by the weight
     of one coalition in the values of all owners: under Shapley n - 1, first without the largest
-    owners, then 2 and n - 2. Among sizes of equal weight (under Banzhaf all of them) coalitions
+    owners (so under leave-one-out, where nothing else counts), then 2 and n - 2. Among sizes of equal weight (under Banzhaf all of them) coalitions
     are drawn uniformly, each followed by its complement if that weighs the same. Coalitions
     without weight are never taken.
 
@@ -51,9 +51,9 @@ def first_design(semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Ge
     first = np.ones((1, n), dtype=bool)
     if _singles_count(weight):
         first = np.append(first, alone, axis=0)
-        # Only where both ends weigh most, as under Shapley: elsewhere all but one are like others.
-        if np.isclose(weight[1], weight[-2], rtol=1e-9) and weight[1] > weight[2:-2].max(initial=0):
-            first = np.append(first, ~alone, axis=0)
+    # Only where they weigh most, as under Shapley: elsewhere all but one are like others.
+    if weight[-2] >= weight[1] * (1 - 1e-9) and weight[-2] > weight[2:-2].max(initial=0):
+        first = np.append(first, ~alone, axis=0)
     design = dict(zip(keys(first), first, strict=True))
     for sizes in _equal_sizes(weight):
         needed = count - len(design)
