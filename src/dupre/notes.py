@@ -262,7 +262,7 @@ LONGEST_SHORT = 20
 
 SHORT: Mapping[Code, str] = {
     Code.UNFINISHED: "The run is not finished.",
-    Code.FIRST_GUESS: "Too few trainings: of the {first} most important {left} missing.",
+    Code.FIRST_GUESS: "Missing trainings: {left} of the {first} most important.",
     Code.WORSE_THAN_NOTHING: "All data together score worse ({all:.4g}) than none ({none:.4g}).",
     Code.NO_GAIN: "No gain: all data together score {all:.4g}, the same as none.",
     Code.GAIN_UNSURE: "A gain has a probability of {probability:%}; {needed:%} is needed.",
@@ -279,7 +279,7 @@ SHORT: Mapping[Code, str] = {
         "{members:group} scored {utility:.3g}, others of this size about {typical:.3g}: check rows."
     ),
     Code.GRAND_BELOW_FLOOR: "All data together score {score:.3g}, which counts as {counted:.3g}.",
-    Code.FAILED_TRAININGS: "{failed:,} of {evaluated:,} trainings failed and are predicted.",
+    Code.FAILED_TRAININGS: "Of {evaluated:,} coalitions {failed:,} failed, and are predicted.",
     Code.NOT_REPRODUCIBLE: "The same rows give other scores each time, and the model has no seed.",
     Code.PREDICTOR_FAILED: "The predictor is not clearly better than the mean of a size.",
     Code.NO_BETTER_THAN_CONSTANT: "The predictor is no better than a constant.",

@@ -38,8 +38,8 @@ def test_values_that_are_not_payable_are_refused_with_a_code_of_its_own(data):
     run("value", *FEW, "--budget", "7", "--run", "paid", cwd=data)
     refused = run("pay", "paid", "--amount", "99.95", cwd=data, code=ExitCode.NOT_PAYABLE)
     assert refused.stdout == ""
-    assert refused.stderr.startswith("Error: not payable: Too few trainings")
-    assert refused.stderr.endswith("; to pay all the same, state --anyway\n")
+    assert refused.stderr.startswith("Error: not payable. Missing trainings")
+    assert refused.stderr.endswith(" To pay all the same, state --anyway\n")
     assert not (data / "paid/payments.csv").exists()
     printed = run(*ASKED, "99.95", cwd=data).stdout
     assert printed.startswith("Not payable, and paid anyway.\n")

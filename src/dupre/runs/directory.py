@@ -31,6 +31,7 @@ from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text, replace_texts
 from dupre.report.document import Heading, read_logo
 from dupre.result import json
+from dupre.result.as_text import failed_alone_are_left
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
 from dupre.runs.ledger import Ledger, read_ledger, with_paid
@@ -75,8 +76,12 @@ class RunDirectory:
 
     def way_on(self, v: Valuation) -> str:
         """The command that trains more; for trainings done elsewhere that which says what."""
+        again = failed_alone_are_left(v)
         if self.spec().is_external:
-            return self.command("suggest")
+            # What failed is not suggested again.
+            return self.command(*(("record", "FILE") if again else ("suggest",)))
+        if again:
+            return self.command("resume", "--retry-failures")
         return self.command("resume", "--budget", f"+{len(v.owners)}")
 
     def check_store(self) -> None:
