@@ -233,6 +233,8 @@ class Code(StrEnum):
     """The budget ends before the most important coalitions are evaluated."""
     PAID_OUTSIDE = "paid_outside", BEWARE
     """Payments are outside their own intervals."""
+    PAID_ELSEWHERE = "paid_elsewhere", BEWARE
+    """Payments go on in another run, and are booked there."""
     PAID_TO_FORMER = "paid_to_former"
     """What was paid to partners who have left."""
     OTHER_CURRENCIES = "other_currencies"

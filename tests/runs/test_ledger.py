@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -98,5 +99,19 @@ def test_a_ledger_is_read_as_it_was_written_and_follows_from_its_results(v, tmp_
             "paid",
         ]
         before = Ledger((*before.entries, *entries))
+    closed = ledger.close("/runs/next", "2026-03-01")
+    file.write_text(closed.dumps())
+    again = read_ledger(file, closed.head)
+    assert (again, again.breaks) == (closed, ())
+    assert with_paid(v.payments(7, currency="CHF"), again).notes[-1].facts == {"run": "/runs/next"}
+    with pytest.raises(InputError, match="payments of 'here' go on in '/runs/next'; book"):
+        again.check_open("'here'")
+    ledger.check_open("'here'")
+    file.write_text(ledger.dumps())
+    assert read_ledger(file, closed.head).breaks == ("entries after number 8 are missing",)
+    later = booked(Ledger(ledger.entries), v, 2_000)[0].entries[8]
+    forged = msgspec.structs.replace(later, number=10, before=closed.head).sealed()
+    file.write_text(closed.dumps() + msgspec.json.encode(forged).decode())
+    assert read_ledger(file).breaks == ("entry 10 was booked after the ledger was closed",)
     file.write_text(ledger.dumps() + "not JSON\n")
     assert read_ledger(file, ledger.head).breaks == ("line 9 is no entry",)

@@ -382,7 +382,10 @@ def _check_ledger(kept: _Kept, head: str) -> Check:
         found.append(Difference(config, "digest of the last booking", head, ledger.head))
     count, bookings = len(ledger.entries), len(ledger.bookings)
     told = f"the chain of {count:,} entries in {count_things(bookings, 'booking')}, and its end"
-    return Check("ledger", told if count else "nothing was booked", tuple(found))
+    told = told if count else "nothing was booked"
+    if ledger.closing is not None:
+        told += f"; the payments go on in {quote(ledger.closing.run)}"
+    return Check("ledger", told, tuple(found))
 
 
 def _check_bookings(kept: _Kept) -> list[Check]:
