@@ -310,6 +310,7 @@ SHORT: Mapping[Code, str] = {
     Code.LEAK: "A column nearly determines the target: {column}.",
     Code.EMPTY_COLUMN: "A column is empty in all validation rows: {column}.",
     Code.OTHER_RANGE: "Most validation rows lie outside the range trained on: {column}.",
+    Code.PAID_TO_FORMER: "{names:names} left; {paid:,.2f} paid before is not counted.",
     Code.UNSEEN_TEXTS: "Validation rows hold texts that no row to train on has: {column}.",
 }
 """The short form by code; `{fact}` is a fact of the note, in a form of `_Facts`. Of other codes it
@@ -320,7 +321,7 @@ class _Facts(Formatter):
     """Puts facts into a short form.
 
     `{part:%}` in per cent, never rounded to certainty; `{members:group}` a few owners by name, or
-    their number; `{rows:counts}` as many of each, `8 of 'yes'`.
+    their number; `{names:names}` some by name; `{rows:counts}` as many of each, `8 of 'yes'`.
     """
 
     def format_field(self, value: Any, format_spec: str) -> str:
@@ -330,6 +331,8 @@ class _Facts(Formatter):
             few = 0 < len(value) <= MOST_IN_GROUP
             size = f"of {len(value)} owners" if value else "of owners"
             return " + ".join(map(printable, value)) if few else f"A group {size}"
+        if format_spec == "names":
+            return join_list(map(printable, value), most=MOST_IN_GROUP)
         if format_spec == "counts":
             return join_list([f"{count} of {quote(name)}" for name, count in value.items()], most=3)
         return str(super().format_field(value, format_spec))

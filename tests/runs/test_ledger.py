@@ -64,6 +64,8 @@ def test_who_leaves_is_booked_so_that_a_later_namesake_is_another_partner(v):
         "owner 0": 400.0,
         "Zoe": 400.0,
     }
+    assert told.short == "owner 0 and Zoe left; 800.00 paid before is not counted."
+    assert "400.00 to owner 0 (joined by entry 1) and 400.00 to Zoe (joined by" in told.text
 
 
 def test_money_that_an_owner_has_got_is_paid_back_only_if_that_is_stated(v):

@@ -265,7 +265,8 @@ def _of_former(payments: Payments, gone: Mapping[tuple[str, int], float]) -> lis
     )
     text = f"Already paid to partners who left, and not counted: {who}."
     facts = [{"owner": name, "joined": joined, "paid": one} for (name, joined), one in gone.items()]
-    return [note(Code.PAID_TO_FORMER, text, partners=facts)]
+    names, paid = list(dict.fromkeys(name for name, _ in gone)), sum(gone.values())
+    return [note(Code.PAID_TO_FORMER, text, partners=facts, names=names, paid=paid)]
 
 
 def _of_other_currencies(payments: Payments, ledger: Ledger) -> list[Note]:
