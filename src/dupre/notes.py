@@ -231,6 +231,8 @@ class Code(StrEnum):
     """The budget ends before the most important coalitions are evaluated."""
     PAID_OUTSIDE = "paid_outside", BEWARE
     """Payments are outside their own intervals."""
+    PAID_ELSEWHERE = "paid_elsewhere", BEWARE
+    """Payments go on in another run, and are booked there."""
     PAID_TO_FORMER = "paid_to_former"
     """What was paid to partners who have left."""
     OTHER_CURRENCIES = "other_currencies"
@@ -260,7 +262,7 @@ LONGEST_SHORT = 20
 
 SHORT: Mapping[Code, str] = {
     Code.UNFINISHED: "The run is not finished.",
-    Code.FIRST_GUESS: "Too few trainings: of the {first} most important {left} missing.",
+    Code.FIRST_GUESS: "Missing trainings: {left} of the {first} most important.",
     Code.WORSE_THAN_NOTHING: "All data together score worse ({all:.4g}) than none ({none:.4g}).",
     Code.NO_GAIN: "No gain: all data together score {all:.4g}, the same as none.",
     Code.GAIN_UNSURE: "A gain has a probability of {probability:%}; {needed:%} is needed.",
@@ -277,7 +279,7 @@ SHORT: Mapping[Code, str] = {
         "{members:group} scored {utility:.3g}, others of this size about {typical:.3g}: check rows."
     ),
     Code.GRAND_BELOW_FLOOR: "All data together score {score:.3g}, which counts as {counted:.3g}.",
-    Code.FAILED_TRAININGS: "{failed:,} of {evaluated:,} trainings failed and are predicted.",
+    Code.FAILED_TRAININGS: "Of {evaluated:,} coalitions {failed:,} failed, and are predicted.",
     Code.NOT_REPRODUCIBLE: "The same rows give other scores each time, and the model has no seed.",
     Code.PREDICTOR_FAILED: "The predictor is not clearly better than the mean of a size.",
     Code.NO_BETTER_THAN_CONSTANT: "The predictor is no better than a constant.",
@@ -306,6 +308,7 @@ SHORT: Mapping[Code, str] = {
     Code.LEAK: "A column nearly determines the target: {column}.",
     Code.EMPTY_COLUMN: "A column is empty in all validation rows: {column}.",
     Code.OTHER_RANGE: "Most validation rows lie outside the range trained on: {column}.",
+    Code.PAID_TO_FORMER: "{names:names} left; {paid:,.2f} paid before is not counted.",
     Code.UNSEEN_TEXTS: "Validation rows hold texts that no row to train on has: {column}.",
 }
 """The short form by code; `{fact}` is a fact of the note, in a form of `_Facts`. Of other codes it
@@ -316,7 +319,7 @@ class _Facts(Formatter):
     """Puts facts into a short form.
 
     `{part:%}` in per cent, never rounded to certainty; `{members:group}` a few owners by name, or
-    their number; `{rows:counts}` as many of each, `8 of 'yes'`.
+    their number; `{names:names}` some by name; `{rows:counts}` as many of each, `8 of 'yes'`.
     """
 
     def format_field(self, value: Any, format_spec: str) -> str:
@@ -326,6 +329,8 @@ class _Facts(Formatter):
             few = 0 < len(value) <= MOST_IN_GROUP
             size = f"of {len(value)} owners" if value else "of owners"
             return " + ".join(map(printable, value)) if few else f"A group {size}"
+        if format_spec == "names":
+            return join_list(map(printable, value), most=MOST_IN_GROUP)
         if format_spec == "counts":
             return join_list([f"{count} of {quote(name)}" for name, count in value.items()], most=3)
         return str(super().format_field(value, format_spec))

@@ -11,6 +11,7 @@ import dupre
 from command_tables import FEW, good, value
 from commands import COMMAND, environment, refuse, run
 from dupre.cli.output import ExitCode
+from dupre.runs import directory
 
 ASKED = ("pay", "paid", "--anyway", "--currency", "CHF", "--amount")
 NAMES = ("owner 0", "owner 1", "owner 2")
@@ -38,8 +39,8 @@ def test_values_that_are_not_payable_are_refused_with_a_code_of_its_own(data):
     run("value", *FEW, "--budget", "7", "--run", "paid", cwd=data)
     refused = run("pay", "paid", "--amount", "99.95", cwd=data, code=ExitCode.NOT_PAYABLE)
     assert refused.stdout == ""
-    assert refused.stderr.startswith("Error: not payable. Too few trainings")
-    assert refused.stderr.endswith("; to pay all the same, state --anyway\n")
+    assert refused.stderr.startswith("Error: not payable. Missing trainings")
+    assert refused.stderr.endswith(" To pay all the same, state --anyway\n")
     assert not (data / "paid/payments.csv").exists()
     printed = run(*ASKED, "99.95", cwd=data).stdout
     assert printed.startswith("Not payable, and paid anyway.\n")
@@ -120,13 +121,62 @@ def test_a_ledger_goes_on_in_the_run_of_the_next_quarter(paid):
     run(*ASKED, "10", "--book", cwd=paid)
     run("value", *FEW, "--budget", "7", "--run", "next", cwd=paid)
     asked = ("pay", "next", "--anyway", "--currency", "CHF", "--amount", "30", "--after", "paid")
-    told = json.loads(run(*asked, "--json", cwd=paid).stdout)["payments"]
+    before = contents(paid)
+    told = run(*asked, "--json", cwd=paid)
+    assert "with --after only what is booked is kept (--book)" in told.stderr
+    assert contents(paid) == before
+    told = json.loads(told.stdout)["payments"]
     assert sum(round(100 * one["already_paid"]) for one in told) == 1000
-    run(*asked, "--book", "--pay-back", cwd=paid)
-    first, both = ((paid / name / "ledger.jsonl").read_text() for name in ("paid", "next"))
+    first = (paid / "paid/ledger.jsonl").read_text()
+    told = run(*asked, "--book", "--pay-back", cwd=paid)
+    assert "The ledger of paid is closed: its payments go on in next.\n" in told.stderr
+    closed, both = ((paid / name / "ledger.jsonl").read_text() for name in ("paid", "next"))
+    assert closed.startswith(first)
     assert both.startswith(first)
-    run(*ASKED, "11", "--book", cwd=paid)
-    assert "does not begin with that of 'paid'" in refuse(*asked, cwd=paid)
+    assert len(both.splitlines()) == 2 * len(first.splitlines()) == 2 * len(closed.splitlines()) - 2
+
+    refused = refuse(*ASKED, "11", "--book", cwd=paid)
+    assert f"the payments of 'paid' go on in {str(paid / 'next')!r}; book them there" in refused
+    assert "what is paid there is not counted here" in run(*ASKED, "11", cwd=paid).stdout
+    assert "what is paid there is not counted here" in (paid / "paid/report.html").read_text()
+    third = ("pay", "third", *asked[2:], "--book")
+    run("value", *FEW, "--budget", "7", "--run", "third", cwd=paid)
+    assert "the payments of 'paid' already go on in " in refuse(*third, cwd=paid)
+    assert not (paid / "third/ledger.jsonl").exists()
+    assert "Nothing to book" in run(*asked, "--book", "--pay-back", cwd=paid).stderr
+    assert "goes on in itself" in refuse(*ASKED, "11", "--after", "paid", cwd=paid)
+    assert "there is no directory" in refuse(*ASKED, "11", "--after", "gone", "--book", cwd=paid)
+    assert not (paid / "gone").exists()
+
+
+@pytest.mark.slow
+def test_between_two_ledgers_nothing_is_paid_twice_or_lost(paid):
+    run(*ASKED, "10", "--book", cwd=paid)
+    run("value", *FEW, "--budget", "7", "--run", "next", cwd=paid)
+    first, asked = contents(paid), ("pay", "next", *ASKED[2:], "30", "--after", "paid")
+    asked = (*asked, "--book", "--pay-back")
+    write = directory.replace_texts
+
+    def fail_at(name):
+        def replace_or_fail(texts):
+            if any(file.parent.name == name for file in texts):
+                raise dupre.InputError(f"{name} cannot be written")
+            write(texts)
+
+        return patch("dupre.runs.directory.replace_texts", replace_or_fail)
+
+    with fail_at("paid"):
+        refused = refuse(*asked, cwd=paid)
+    assert "nothing is booked: 'paid' cannot keep that its payments go on in 'next'" in refused
+    assert contents(paid).items() >= first.items()
+    assert not (paid / "next/ledger.jsonl").exists()
+    with fail_at("next"):  # as a kill between the two
+        assert refuse(*asked, cwd=paid) == "next cannot be written\n"
+    assert not (paid / "next/ledger.jsonl").exists()
+    assert "go on in " in refuse(*ASKED, "30", "--book", cwd=paid)
+    run(*asked, cwd=paid)
+    ledger = [json.loads(line) for line in (paid / "next/ledger.jsonl").read_text().splitlines()]
+    assert round(sum(entry["paid"] for entry in ledger), 2) == 30.0
 
 
 def test_who_comes_again_under_an_old_name_is_another_partner(place):
@@ -143,9 +193,7 @@ def test_who_comes_again_under_an_old_name_is_another_partner(place):
     assert joined["owner 0"] == 3 * joined["owner 0"][:1]
     before, after = joined["owner 1"]
     assert before < after
-    assert re.search(
-        rf"Already paid to partners who left.* owner 1 \(joined by entry {before}\)", told
-    )
+    assert re.search(r"\n- owner 1 left; \d+\.\d\d paid before is not counted\.\n", told)
 
 
 @pytest.mark.slow

@@ -200,10 +200,12 @@ def test_failures_that_were_skipped_can_be_tried_again(place):
     write_model(place / "moody_model.py", lazy)
     (place / "bad day").touch()
     done = value("--model", "moody_model:Own", "--skip-failures", budget=7)
-    assert "; 7 of 7 possible coalitions trained, 3 of them failed.\n" in done.stdout
-    assert "- 3 of 7 trainings failed" in done.stdout
+    assert "; 4 of 7 possible coalitions trained, 3 failed.\n" in done.stdout
+    assert "- Of 7 coalitions 3 failed" in done.stdout
+    again = "dupre resume run --retry-failures"
+    assert f"\nNext: train the failed ones again: {again}\n" in done.stdout
     (place / "bad day").unlink()
-    assert "- 3 of 7 trainings failed" in run("resume", "run").stdout
+    assert "- Of 7 coalitions 3 failed" in run("resume", "run").stdout
     done = run("resume", "run", "--retry-failures", "--verbose")
     assert "known already: 4" in done.stderr
     assert "Exact for this deal of the rows: every coalition" in done.stdout

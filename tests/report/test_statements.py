@@ -250,7 +250,7 @@ def test_caveats_tell_of_predictions_few_rows_and_failures():
     caveats = of(v, "owner 1")[1]
     assert "12 rows are few" in caveats
     assert "1 training with these data failed; its utility was predicted." in caveats
-    assert "Too few trainings: of the 11 most important 2 missing." in caveats
+    assert "Missing trainings: 2 of the 11 most important." in caveats
     assert "Of the 31 coalitions behind the values, 3 were not trained but predicted" in caveats
     assert of(exact(rows=np.full(4, 50), validation=np.zeros((4, 4))), "owner 1")[1] == ""
 

@@ -12,6 +12,7 @@ from dupre.result.as_text import (
     format_comparison,
     format_valuation,
     gain_in_words,
+    how_sure,
     what_next,
 )
 from dupre.result.records import Comparison
@@ -185,6 +186,15 @@ def test_what_next_follows_the_greatest_source_of_uncertainty():
     dealt = {"deal": np.eye(6) / 100, "covariance": np.eye(6) / 1e5}
     assert what_next(made(**dealt, folds=10)).startswith("a new run with more repeats: most of")
     assert what_next(made(**dealt, folds=1)).startswith("a new run on folds")
+
+
+def test_if_failed_coalitions_alone_are_left_these_are_to_be_trained_again():
+    failed = {"failures": {("owner 0",): "no"}, "counting": 63, "first_left": 1}
+    tried = made(evaluated=63, **failed)
+    assert what_next(tried, "`go on`") == "train the failed ones again: `go on`"
+    assert how_sure(tried).endswith("; 62 of 63 possible coalitions trained, 1 failed.")
+    assert "- Of 63 coalitions 1 failed, " in str(tried)
+    assert what_next(made(evaluated=62, **failed), "`go on`") == "more trainings: `go on`"
 
 
 def test_of_many_owners_the_first_and_the_last_are_shown_and_explain_shows_all():

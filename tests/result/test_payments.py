@@ -174,7 +174,7 @@ def test_values_that_are_not_payable_are_paid_only_anyway_which_is_said_with_the
     v = change(valuation(4), notes=(note(Code.LEAK, "all is new."),), first_left=2)
     for terms in ({}, {"negative": "owe"}):
         with pytest.raises(
-            NotPayableError, match=r"^not payable. Too few trainings: .*state anyway"
+            NotPayableError, match=r"^not payable. Missing trainings: .*state anyway"
         ):
             v.payments(100, **terms)
     paid = v.payments(100, anyway=True)

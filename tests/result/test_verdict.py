@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 import dupre
 from dupre.errors import InputError
@@ -118,6 +119,28 @@ def test_the_seed_does_not_decide_the_verdict():
     )
     assert clear.count("payable with reservations") >= 19  # validation rows are not known
     assert worthless.count("not payable") >= 19
+
+
+def patients(signal):
+    """A table of four hospitals: what is to be predicted follows from x, or from nothing."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(160, 3))
+    y = signal * (x @ [1.0, 0.5, 0.0]) + rng.normal(size=160)
+    return dupre.Owners.from_arrays(x, y, [f"hospital {i % 4}" for i in range(160)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("signal", "kind"), [(2.0, "payable"), (0.0, "not payable")], ids=["clear", "worthless"]
+)
+def test_the_seed_does_not_decide_the_verdict_on_a_table_with_folds(signal, kind):
+    """The seed deals the folds; at the limits of the verdict no rule could say this of it."""
+    owners, found = patients(signal), []
+    for seed in range(8):
+        utility = dupre.ModelUtility(Ridge(), owners, validation=dupre.Folds(10), seed=seed)
+        v = dupre.value(owners, utility, budget=15, seed=seed, progress=False)
+        found.append(v.verdict.kind)
+    assert found == 8 * [kind]
 
 
 def test_every_short_form_is_short_and_takes_its_facts_from_the_note():

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -63,6 +64,8 @@ def test_who_leaves_is_booked_so_that_a_later_namesake_is_another_partner(v):
         "owner 0": 400.0,
         "Zoe": 400.0,
     }
+    assert told.short == "owner 0 and Zoe left; 800.00 paid before is not counted."
+    assert "400.00 to owner 0 (joined by entry 1) and 400.00 to Zoe (joined by" in told.text
 
 
 def test_money_that_an_owner_has_got_is_paid_back_only_if_that_is_stated(v):
@@ -98,5 +101,19 @@ def test_a_ledger_is_read_as_it_was_written_and_follows_from_its_results(v, tmp_
             "paid",
         ]
         before = Ledger((*before.entries, *entries))
+    closed = ledger.close("/runs/next", "2026-03-01")
+    file.write_text(closed.dumps())
+    again = read_ledger(file, closed.head)
+    assert (again, again.breaks) == (closed, ())
+    assert with_paid(v.payments(7, currency="CHF"), again).notes[-1].facts == {"run": "/runs/next"}
+    with pytest.raises(InputError, match="payments of 'here' go on in '/runs/next'; book"):
+        again.check_open("'here'")
+    ledger.check_open("'here'")
+    file.write_text(ledger.dumps())
+    assert read_ledger(file, closed.head).breaks == ("entries after number 8 are missing",)
+    later = booked(Ledger(ledger.entries), v, 2_000)[0].entries[8]
+    forged = msgspec.structs.replace(later, number=10, before=closed.head).sealed()
+    file.write_text(closed.dumps() + msgspec.json.encode(forged).decode())
+    assert read_ledger(file).breaks == ("entry 10 was booked after the ledger was closed",)
     file.write_text(ledger.dumps() + "not JSON\n")
     assert read_ledger(file, ledger.head).breaks == ("line 9 is no entry",)

@@ -50,6 +50,12 @@ def test_a_plan_counts_only_trainings_that_have_a_weight_and_can_be_done_twice()
     assert "coalitions  all 5 that count, so that nothing is predicted\n" in said
     assert "5 of them under 2 further deals of the folds, to know what these change" in said
     assert "150 trainings in all" in said
+    # All are trained once and 3 twice, or all: the classifier has a seed.
+    said = plan(prepare(table(), **alone, folds=4, folds_in_time="day"), "run", 0)
+    assert "3 of them twice, or 5 if" in said
+    assert "32 to 40 trainings in all" in said
+    said = plan(prepare(table(), **alone, folds=4, folds_in_time="day", repeats=2), "run", 0)
+    assert "40 trainings in all" in said
     said = plan(prepare(table(), **alone, holdout=0.2), "run", 0)
     assert "5 of them under 2 further splits" in said
     assert "in all" not in said

@@ -1,6 +1,7 @@
 """Faults are made for real in the files of a run, and each must be named, and nothing else."""
 
 import json
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -284,6 +285,26 @@ def test_a_training_that_is_lost_is_named(place):
     assert any(what.startswith("it cannot be read: ") for _, what in found)
 
 
+def test_trainings_for_folds_that_are_lost_are_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    four = [f"owner {i % 3}" for i in range(60)]
+    good().assign(who=four).to_csv("good.csv", index=False)
+    run("value", "good.csv", *ROLES, "--folds", 3, "--budget", 3, "--repeats", 1, "--run", "run")
+    assert verify(code=0) == ({}, {})
+    store = tmp_path / "run/store.sqlite"
+    for keys, what in (
+        ((9,), '1 of 3 folds of ["owner 2"], repeat 0'),
+        ((2,), "row 2 of folds"),
+        ((3, 4), "rows 2 to 4 of folds"),
+    ):
+        with closing(sqlite3.connect(store)) as db, db:
+            [(names,)] = db.execute("SELECT coalition FROM folds ORDER BY id DESC LIMIT 1")
+            for key in keys:
+                db.execute("DELETE FROM folds WHERE id = ?", (key,))
+        found, _ = verify()
+        assert list(found) == [("store.sqlite", what.replace('["owner 2"]', names))]
+
+
 def test_what_cannot_be_checked_is_said_with_the_reason_and_is_no_difference(place):
     gone = run("verify", "run", "--data", "nowhere.csv")
     assert "\ndata          not checked  the data of 'run' are no longer in " in gone.stdout
@@ -294,9 +315,20 @@ def test_what_cannot_be_checked_is_said_with_the_reason_and_is_no_difference(pla
     (place / "run/store.sqlite").unlink()
     _, left = verify(code=0)
     assert left["values"] == left["store"] == "store.sqlite is not there"
+
+
+def test_a_result_that_is_gone_is_named_as_long_as_something_of_it_is_left(place):
     (place / "run/result.json").unlink()
-    _, left = verify(code=0)
-    assert left["result.json"] == "there is no result yet"
+    for left, words in (
+        ("values.csv", "ledger.jsonl, values.csv and payments.csv"),
+        ("payments.csv", "ledger.jsonl and payments.csv"),
+        ("ledger.jsonl", "ledger.jsonl"),
+    ):
+        assert next(iter(verify()[0])) == ("result.json", f"it is gone, but {words} came of it")
+        (place / "run" / left).unlink()
+    config = place / "run/config.toml"
+    config.write_text(re.sub("(?m)^ledger = .*$", 'ledger = ""', config.read_text()))
+    assert verify(code=0)[1]["result.json"] == "there is no result yet"
 
 
 def test_trainings_after_the_result_are_left_out_and_counted(place):

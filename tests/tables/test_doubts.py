@@ -127,7 +127,13 @@ WRITTEN = {  # cells apart by bars, columns by semicolons
     "numbers with a comma": "1,5|2.5|1,234.5",
     "numbers with a currency or a unit": "€ 3.25|€ 12; CHF 9,098.40|CHF 12.00; $355,000|-$12|7; "
     f"{'':5000}70 kg|7; 3.25€|4 EUR|$5; 70.1 kg|9 Kg|8; 21.5 °C|7 °C",
-    "": "12 %|high|low; 12a|12b; site 1|site 2; 1st|2nd|3rd; 007|12; north|south; 10-20|20-30",
+    "numbers, some with a bound or in parentheses,": "<3093|3388|7514|41; (3092.90)|3387.93; "
+    "≥ 5|>7|9",
+    "times": "20:32|03:27:10|1:13 pm; 20:32|3:27|late",
+    "plain numbers": f"{'|'.join(map(str, range(9)))}|10|unknown; "
+    f"{'|'.join(map(str, range(30, 39)))}|n.d.|?",
+    "": "0|1|2|3+; 1:2:3|4:5; A1|A2|A3|B4|C5|C6|C7|D8|E9|F10|F11; "
+    "12 %|high|low; 12a|12b; site 1|site 2; 1st|2nd|3rd; 007|12; north|south; 10-20|20-30",
 }
 
 

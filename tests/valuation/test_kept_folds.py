@@ -79,11 +79,12 @@ def test_a_fold_that_fails_is_a_failed_coalition_and_the_other_folds_are_kept(
 ):
     log, store = tmp_path / "log", tmp_path / "run.sqlite"
     engine = dupre.engines.Local(jobs=jobs, timeout=60 if jobs > 1 else None)
-    with pytest.raises(EvaluationError, match="no luck"):
+    with pytest.raises(EvaluationError, match="no luck") as caught:
         value(log, store, engine=engine, fails_at=7)
     first = fits(log)
     kept = sql(store, "SELECT count(*) FROM folds")[0][0]
     assert kept == first - 1
+    assert f"; {kept} trainings so far are kept in " in str(caught.value)
     assert_same(value(log, store, engine=engine), undisturbed)
     assert fits(log) == EVERY + 1
 

@@ -159,6 +159,8 @@ def test_with_folds_trainings_are_counted_apart_from_coalitions_and_in_the_time_
     assert seen[-1].remaining == 0
     third = next(one for one in seen if one.trainings == 50)
     assert third.remaining > third.seconds  # two thirds are left
+    dealt_once = next(one for one in seen if one.trainings == 60 + 9 * 5)
+    assert dealt_once.remaining > dealt_once.seconds / 105 * 40  # of 45
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -52,22 +52,32 @@ def pay(
     spec = spec.change(**stated, for_these_rows=whom is Whom.ROWS)
     valuations = last_results(directory)
     before = None if after is None else RunDirectory(after)
+    directory.booked(spec, before)  # first: a lock would make a directory that is not there
     kept = None
-    # Within the lock: what another command books meanwhile must not be paid twice.
-    with interrupt_on_signals(), nullcontext() if dry_run else directory.lock():
+    # With the ledger of another run the payments would have to be kept, and so be booked twice.
+    writes = not dry_run and (book or before is None)
+    # Within the locks: what another command books meanwhile must not be paid twice.
+    with interrupt_on_signals(), ExitStack() as locks:
+        for one in (directory, before) if writes else ():
+            if one is not None:
+                locks.enter_context(one.lock())
         ledger = booked = directory.booked(spec, before)
         payments = directory.share(valuations[0], spec, ledger)
         if book and not pay_back:
             check_returns(payments)
         if book:
+            ledger.check_open(repr(str(directory)))
             found = {"time": now(), "result": digest_of(spreadsheet(valuations))}
             booked = book_payments(ledger, valuations[0], payments, spec.payment, **found)
         # Before anything is printed: a reader who goes away, as in `| head`, loses nothing.
-        if not dry_run:
+        if writes:
+            if before is not None:
+                before.close_ledger(directory, now())
             kept = directory.write_payments(valuations, spec, booked)
     _print(payments, json=json)
-    if dry_run:
-        say("Nothing was written: --dry-run.")
+    if not writes:
+        why = "--dry-run" if dry_run else "with --after only what is booked is kept (--book)"
+        say(f"Nothing was written: {why}.")
         return
     if book:
         new = booked.entries[len(ledger.entries) :]
@@ -75,6 +85,8 @@ def pay(
             f"Booked as entries {new[0].number} to {new[-1].number}" if new else "Nothing to book"
         )
         say(f"{told}; the ledger is {directory.ledger}, its last digest {booked.head}.")
+        if before is not None:
+            say(f"The ledger of {before} is closed: its payments go on in {directory}.")
     say(f"The table is in {directory.payments}, the page in {directory.report}.")
     say_kept(kept)
 

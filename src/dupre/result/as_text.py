@@ -131,7 +131,8 @@ def what_next(v: Values, go_on: str = "") -> str:
     notes, shares = verdict(v).reasons, v.uncertainty.shares()
     if has(notes, *NOT_BY_TRAINING):
         return "resolve what stands above; more trainings do not."
-    train = f"more trainings: {go_on}" if go_on else "more trainings."
+    train = "train the failed ones again" if failed_alone_are_left(v) else "more trainings"
+    train += f": {go_on}" if go_on else "."
     if has(notes, Code.FIRST_GUESS, Code.UNFINISHED):
         return train
     if not v.std.any():
@@ -169,16 +170,21 @@ def coalition_count(n: int) -> str:
 
 
 def trained_part(v: Values) -> str:
-    """How many of all coalitions were evaluated."""
-    n = len(v.owners)
-    if v.complete and v.facts.evaluated == 2**n - 1:
-        return f"all {v.facts.evaluated:,} possible coalitions"
-    return f"{v.facts.evaluated:,} of {coalition_count(n)} possible coalitions"
+    """How many of all coalitions have a utility by training."""
+    n, trained = len(v.owners), v.facts.evaluated - len(v.facts.failures)
+    if v.complete and trained == 2**n - 1:
+        return f"all {trained:,} possible coalitions"
+    return f"{trained:,} of {coalition_count(n)} possible coalitions"
 
 
 def failed_part(v: Values) -> str:
-    """How many of the evaluated coalitions failed; nothing if none did."""
-    return f", {len(v.facts.failures):,} of them failed" if v.facts.failures else ""
+    """How many coalitions failed besides those trained; nothing if none did."""
+    return f", {len(v.facts.failures):,} failed" if v.facts.failures else ""
+
+
+def failed_alone_are_left(v: Values) -> bool:
+    """Whether all coalitions that enter the values were tried, and some failed."""
+    return bool(v.facts.failures) and v.facts.evaluated >= v.facts.counting
 
 
 def format_comparison(semivalue: str, c: Comparison) -> str:

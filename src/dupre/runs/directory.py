@@ -31,6 +31,7 @@ from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text, replace_texts
 from dupre.report.document import Heading, read_logo
 from dupre.result import json
+from dupre.result.as_text import failed_alone_are_left
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
 from dupre.runs.ledger import Ledger, read_ledger, with_paid
@@ -75,8 +76,12 @@ class RunDirectory:
 
     def way_on(self, v: Valuation) -> str:
         """The command that trains more; for trainings done elsewhere that which says what."""
+        again = failed_alone_are_left(v)
         if self.spec().is_external:
-            return self.command("suggest")
+            # What failed is not suggested again.
+            return self.command(*(("record", "FILE") if again else ("suggest",)))
+        if again:
+            return self.command("resume", "--retry-failures")
         return self.command("resume", "--budget", f"+{len(v.owners)}")
 
     def check_store(self) -> None:
@@ -222,21 +227,51 @@ class RunDirectory:
             after: another run whose ledger goes on here.
 
         Raises:
-            InputError: the ledger here does not begin with that of the other run.
+            InputError: the ledger here does not begin with that of the other run, or that goes on
+                elsewhere.
         """
         here = read_ledger(self.ledger, spec.history.ledger)
         if after is None:
             return here
+        if after.identity == self.identity:
+            raise InputError(f"the ledger of {str(self)!r} goes on in itself; leave out --after")
         there = after.booked(after.spec())
         there.check(str(after.ledger))
-        if not here.entries:
-            return there
+        if there.closing is not None and there.closing.run != self.identity:
+            raise InputError(
+                f"the payments of {str(after)!r} already go on in {there.closing.run!r}; state "
+                "that directory with --after, or leave out --after if it was moved here"
+            )
+        if not here.head:
+            return Ledger(there.entries)
         if here.entries[: len(there.entries)] != there.entries:
             raise InputError(
                 f"the ledger of {str(self)!r} does not begin with that of {str(after)!r}; book in "
                 "one of the two alone"
             )
         return here
+
+    @property
+    def identity(self) -> str:
+        """What a ledger calls this run."""
+        return str(self.path.resolve())
+
+    def close_ledger(self, later: RunDirectory, time: str) -> None:
+        """Book that the payments go on in another run; the page says so.
+
+        Raises:
+            InputError: this cannot be written.
+        """
+        spec = self.spec()
+        if (ledger := self.booked(spec)).closing is not None:
+            return
+        try:
+            self.write_payments(self.results(), spec, ledger.close(later.identity, time))
+        except InputError as cause:
+            raise InputError(
+                f"nothing is booked: {str(self)!r} cannot keep that its payments go on in "
+                f"{str(later)!r}, and could pay them twice ({cause})"
+            ) from cause
 
     def share(self, v: Valuation, spec: Spec, ledger: Ledger) -> Payments:
         """The payments by the terms of a spec, beside what is already paid.
@@ -252,7 +287,7 @@ class RunDirectory:
     ) -> Path | None:
         """Replace the ledger, the terms, the page and the payments, as `write_report` does."""
         texts: dict[Path, str | None] = {}
-        if ledger.entries:
+        if ledger.head:
             # First: a kill after it leaves payments that are booked but not in the table, which
             # the next `dupre pay` shows as paid. The other way round they could be paid twice.
             texts[self.ledger] = ledger.dumps()

@@ -10,6 +10,11 @@ payment and what it was paid before: booking the same again books nothing, also 
 A partner is a name together with the number of the entry by which it joined. A booking lists all
 owners, also those who get nothing; who is not in the last booking has left. Whoever comes under
 that name later is another partner: nothing that was paid before counts for it.
+
+A ledger goes on in one other run at most, such as that of the next quarter: that begins with all
+entries of this one, and this one ends with a `Closing`, after which nothing is booked here. The
+closing is written first: a kill between the two leaves a ledger that pays nobody, never two that
+both do, and the same command again goes on where the closing says.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ from dupre.result.payments import PLACES, Payments
 from dupre.result.sharing import Negative
 from dupre.result.values import Values
 from dupre.spec import Payment
-from dupre.wording import ROWS_OF, join_list, printable
+from dupre.wording import ROWS_OF, join_list, printable, quote
 
 Unlike: TypeAlias = tuple[str, float | str | None, float | str | None]
 """What differs, as it was booked, and as it is recomputed."""
@@ -74,9 +79,35 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def sealed(self) -> Entry:
         """The entry with its digest."""
-        # Not of the text of a line: blanks and the order of names may change on the way.
-        parts = [getattr(self, name) for name in self.__struct_fields__ if name != "digest"]
-        return msgspec.structs.replace(self, digest=hash_json(parts).hex())
+        return msgspec.structs.replace(self, digest=_digest(self))
+
+
+class Closing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The end of a ledger that goes on in another run.
+
+    Attributes:
+        number: of the closing, one more than that of the last entry.
+        time: when it was closed, ISO 8601.
+        run: the directory of the other run, an absolute path.
+        before: digest of the entry before; "" if there is none.
+        digest: of everything above.
+    """
+
+    number: int
+    time: str
+    run: str
+    before: str
+    digest: str = ""
+
+    def sealed(self) -> Closing:
+        """The closing with its digest."""
+        return msgspec.structs.replace(self, digest=_digest(self))
+
+
+def _digest(line: Entry | Closing) -> str:
+    # Not of the text of a line: blanks and the order of names may change on the way.
+    parts = [getattr(line, name) for name in line.__struct_fields__ if name != "digest"]
+    return hash_json(parts).hex()
 
 
 @dataclass(frozen=True)
@@ -86,15 +117,22 @@ class Ledger:
     Attributes:
         entries: those that can be read.
         breaks: what is wrong with the chain, in words; none if nothing is.
+        closing: where it goes on; None if nowhere else.
     """
 
     entries: tuple[Entry, ...] = ()
     breaks: tuple[str, ...] = ()
+    closing: Closing | None = None
 
     @property
     def head(self) -> str:
-        """The digest of the last entry; "" without one."""
-        return self.entries[-1].digest if self.entries else ""
+        """The digest of the last line; "" without one."""
+        lines = self._lines
+        return lines[-1].digest if lines else ""
+
+    @property
+    def _lines(self) -> list[Entry | Closing]:
+        return [*self.entries, *([] if self.closing is None else [self.closing])]
 
     @property
     def bookings(self) -> list[list[Entry]]:
@@ -127,9 +165,23 @@ class Ledger:
                 "`dupre verify` names every difference"
             )
 
+    def check_open(self, name: str) -> None:
+        """Raise InputError if it goes on elsewhere: what is booked twice would be paid twice."""
+        if self.closing is not None:
+            raise InputError(
+                f"the payments of {name} go on in {self.closing.run!r}; book them there, by "
+                "`dupre pay` with that directory"
+            )
+
+    def close(self, run: str, time: str) -> Ledger:
+        """The ledger, which goes on in another run from this time on."""
+        number = 1 + len(self.entries)
+        closing = Closing(number=number, time=time, run=run, before=self.head)
+        return replace(self, closing=closing.sealed())
+
     def dumps(self) -> str:
-        """A line of JSON for each entry."""
-        return "".join(f"{msgspec.json.encode(entry).decode()}\n" for entry in self.entries)
+        """A line of JSON for each entry, and for the closing."""
+        return "".join(f"{msgspec.json.encode(line).decode()}\n" for line in self._lines)
 
 
 def read_ledger(file: Path, head: str = "") -> Ledger:
@@ -146,29 +198,42 @@ def read_ledger(file: Path, head: str = "") -> Ledger:
         lines = file.read_bytes().splitlines() if file.is_file() else []
     except OSError as cause:
         raise InputError(f"{str(file)!r} cannot be read: {cause}") from cause
-    entries: list[Entry] = []
+    found: list[Entry | Closing] = []
     breaks: list[str] = []
     for number, line in enumerate(lines, start=1):
         try:
-            entry = msgspec.json.decode(line, type=Entry)
+            entry = _read_line(line)
         except (msgspec.DecodeError, UnicodeDecodeError):
             breaks.append(f"line {number} is no entry")
             continue
-        last = (entries[-1].number, entries[-1].digest) if entries else (0, "")
+        last = (found[-1].number, found[-1].digest) if found else (0, "")
         if entry.sealed().digest != entry.digest:
             breaks.append(f"entry {entry.number} was changed after it was booked")
         elif (entry.number - 1, entry.before) != last:
             # In relation to the one before: what is missing is said once, not of all that follow.
-            before = f"entry {last[0]}" if entries else "the beginning"
+            before = f"entry {last[0]}" if found else "the beginning"
             breaks.append(f"entry {entry.number} does not follow {before}")
-        entries.append(entry)
-    if head and not breaks and all(entry.digest != head for entry in entries):
-        breaks.append(f"entries after number {len(entries)} are missing")
-    return Ledger(tuple(entries), tuple(breaks))
+        elif found and isinstance(found[-1], Closing):
+            breaks.append(f"entry {entry.number} was booked after the ledger was closed")
+        found.append(entry)
+    if head and not breaks and all(entry.digest != head for entry in found):
+        breaks.append(f"entries after number {len(found)} are missing")
+    entries = tuple(one for one in found if isinstance(one, Entry))
+    closing = next((one for one in found if isinstance(one, Closing)), None)
+    return Ledger(entries, tuple(breaks), closing)
+
+
+def _read_line(line: bytes) -> Entry | Closing:
+    """What a line holds; DecodeError if it is neither."""
+    found = msgspec.json.decode(line)
+    if isinstance(found, dict) and "run" in found:
+        return msgspec.convert(found, Closing)
+    return msgspec.convert(found, Entry)
 
 
 def with_paid(payments: Payments, ledger: Ledger) -> Payments:
     """The payments beside what is already paid, if anything is booked."""
+    payments = replace(payments, notes=(*payments.notes, *_of_later(ledger)))
     if not ledger.entries:
         return payments
     names, partners = [str(name) for name in payments.frame.index], ledger.partners
@@ -181,6 +246,15 @@ def with_paid(payments: Payments, ledger: Ledger) -> Payments:
     return replace(payments, paid=before, notes=(*payments.notes, *notes))
 
 
+def _of_later(ledger: Ledger) -> list[Note]:
+    """That what is paid in another run does not count here."""
+    if ledger.closing is None:
+        return []
+    run = ledger.closing.run
+    text = f"the payments go on in {quote(run)}; what is paid there is not counted here."
+    return [note(Code.PAID_ELSEWHERE, text, run=run)]
+
+
 def _of_former(payments: Payments, gone: Mapping[tuple[str, int], float]) -> list[Note]:
     """What was paid to partners who have left."""
     if not gone:
@@ -191,7 +265,8 @@ def _of_former(payments: Payments, gone: Mapping[tuple[str, int], float]) -> lis
     )
     text = f"Already paid to partners who left, and not counted: {who}."
     facts = [{"owner": name, "joined": joined, "paid": one} for (name, joined), one in gone.items()]
-    return [note(Code.PAID_TO_FORMER, text, partners=facts)]
+    names, paid = list(dict.fromkeys(name for name, _ in gone)), sum(gone.values())
+    return [note(Code.PAID_TO_FORMER, text, partners=facts, names=names, paid=paid)]
 
 
 def _of_other_currencies(payments: Payments, ledger: Ledger) -> list[Note]:

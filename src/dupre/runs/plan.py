@@ -258,11 +258,16 @@ def _count_trainings(run: Run, known: int) -> list[str]:
     if run.budget is None or folds == 1:
         return []
     left = max(0, min(run.budget, _count_weighted(run)) - known)
-    again = 0
+    least = most = 0
     if repeats is None and run.traits.deals and not known:
-        again = FURTHER * min(2 * run.owners.n + 1, left)
-    models = folds * (left * (repeats or 1) + again)
-    return [f"{count_things(models, 'training')} in all"] if models else []
+        least = most = FURTHER * min(2 * run.owners.n + 1, left)
+    elif repeats is None and not run.trained.deterministic and not known:
+        least, most = (min(left, count) for count in (CHECKED, count_needed(left)))
+    models = [folds * (left * (repeats or 1) + again) for again in (least, most)]
+    if not models[1]:
+        return []
+    range_ = f"{models[0]:,} to " if models[0] < models[1] else ""
+    return [f"{range_}{count_things(models[1], 'training')} in all"]
 
 
 def _where(run: Run) -> str:

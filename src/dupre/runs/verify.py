@@ -49,6 +49,7 @@ from dupre.wording import (
     count_things,
     cut,
     escape_controls,
+    join_list,
     printable,
     quote,
 )
@@ -187,7 +188,14 @@ def _check_result(kept: _Kept) -> Check:
     """result.json can be read: what follows in it from other parts does so."""
     file = kept.directory.result
     if not file.is_file():
-        return _not_done(file.name, "there is no result yet")
+        after = [one for one in (kept.directory.table, kept.directory.payments) if one.is_file()]
+        names = [kept.directory.ledger.name] if kept.ledger.entries else []
+        if not (names := [*names, *(one.name for one in after)]):
+            return _not_done(file.name, "there is no result yet")
+        gone = Difference(
+            file.name, f"it is gone, but {join_list(names)} came of it", None, "there"
+        )
+        return Check(file.name, "what follows from it is there", (gone,))
     found = () if kept.results else (Difference(file.name, kept.damage),)
     return Check(file.name, "intervals, shares, ranks and verdict follow from its values", found)
 
@@ -229,7 +237,7 @@ def _check_store(store: Path) -> Check:
         counts, damaged = find_damaged(store)
     except StoreError as cause:
         return Check("store", "", (Difference(name, f"it cannot be read: {cause}"),))
-    found = [Difference(name, f"checksum of {what}", *both) for what, *both in damaged]
+    found = [Difference(name, what, *both) for what, *both in damaged]
     last, written = counts["last"], FileLock(Path(f"{store}-lock")).last
     if last < written:
         found.append(Difference(name, "number of the last evaluation written", written, last))
@@ -263,6 +271,8 @@ def _check_values(
         return _not_done(name, why)
     if doubtful := [one.name for one in before if one.differences]:
         return _not_done(name, f"they follow from {' and '.join(doubtful)}, which differ")
+    if not kept.results and not kept.directory.table.is_file():
+        return _not_done(name, "there is no result yet")
     later = _forget_later(store, kept.results[0]) if kept.results else 0
     try:
         recomputed = stored_values(run, store)
@@ -372,7 +382,10 @@ def _check_ledger(kept: _Kept, head: str) -> Check:
         found.append(Difference(config, "digest of the last booking", head, ledger.head))
     count, bookings = len(ledger.entries), len(ledger.bookings)
     told = f"the chain of {count:,} entries in {count_things(bookings, 'booking')}, and its end"
-    return Check("ledger", told if count else "nothing was booked", tuple(found))
+    told = told if count else "nothing was booked"
+    if ledger.closing is not None:
+        told += f"; the payments go on in {quote(ledger.closing.run)}"
+    return Check("ledger", told, tuple(found))
 
 
 def _check_bookings(kept: _Kept) -> list[Check]:

@@ -366,25 +366,52 @@ def read_stored(path: Path) -> list[tuple[Evaluation, str]]:
     return [(found, what) for found, what in rows if latest[found.training.members] == what]
 
 
-def find_damaged(path: Path) -> tuple[dict[str, int], list[tuple[str, str, str]]]:
-    """How many rows a store holds, and which have another checksum than they should.
+def find_damaged(path: Path) -> tuple[dict[str, int], list[tuple[str, str | None, str]]]:
+    """How many rows a store holds, which have another checksum than they should, or are missing.
 
     Returns:
-        the number of rows by table, and the `last` key of an evaluation; what, the checksum that
-        is kept, and that of the row, for each damaged one.
+        the number of rows by table, and the `last` key of an evaluation; what, as it is kept (None
+        if it is missing), and as it should be, for each damaged one.
 
     Raises:
         StoreError: it is no store, or damaged as a whole.
     """
-    counts, damaged = {"last": 0, "evaluations": 0, "folds": 0}, []
+    counts = {"last": 0, "evaluations": 0, "folds": 0}
+    damaged: list[tuple[str, str | None, str]] = []
     with closing(connect(path.resolve(), make=False)) as db, db.explain_errors("read"):
         for table, columns in (("evaluations", COLUMNS), ("folds", FOLD_COLUMNS)):
             for key, names, *rest in db.execute(f"SELECT id, {columns} FROM {table} ORDER BY id"):
                 counts[table] += 1
                 if rest[-1] != (now := checksum((names, *rest[:-1]))):
-                    damaged.append((f"row {key} of {table} ({names})", str(rest[-1]), now))
+                    what = f"checksum of row {key} of {table} ({names})"
+                    damaged.append((what, str(rest[-1]), now))
         [(counts["last"],)] = db.ask("SELECT coalesce(max(id), 0) FROM evaluations")
+        damaged += _find_missing_folds(db)
     return counts, damaged
+
+
+def _find_missing_folds(db: Connection) -> list[tuple[str, None, str]]:
+    """Which rows of folds are no longer there; of evaluations some may be replaced, of these none.
+
+    A row after the last one leaves no gap, but a coalition with a utility of fewer folds.
+    """
+    gaps = db.ask(
+        "SELECT before + 1, id - 1 FROM "
+        "(SELECT id, lag(id, 1, 0) OVER (ORDER BY id) AS before FROM folds) WHERE id > before + 1"
+    )
+    if gaps:
+        rows = [f"row {one}" if one == end else f"rows {one} to {end}" for one, end in gaps]
+        return [(f"{row} of folds", None, "there") for row in rows]
+    pooled = db.ask(
+        "SELECT folds.coalition, repeat, count(*) FROM folds JOIN evaluations "
+        "USING (contents, repeat) WHERE utility IS NOT NULL GROUP BY contents, repeat"
+    )
+    most = max((done for *_, done in pooled), default=0)
+    return [
+        (f"{most - done} of {most} folds of {names}, repeat {repeat}", None, "there")
+        for names, repeat, done in pooled
+        if done < most
+    ]
 
 
 def to_json(texts: Sequence[str]) -> str:

@@ -200,6 +200,11 @@ class Store:
         query = "SELECT fold FROM folds WHERE contents = ? AND repeat = ?"
         return {fold for (fold,) in self._db.ask(query, self._contents(members), repeat)}
 
+    def count_folds(self) -> int:
+        """Trainings for single folds, of any coalition."""
+        [(count,)] = self._db.ask("SELECT count(*) FROM folds")
+        return int(count)
+
     def folds(self, members: Names, repeat: int) -> list[Evaluation]:
         """The trainings of a coalition for its folds, in their order."""
         query = (

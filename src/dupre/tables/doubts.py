@@ -79,7 +79,11 @@ def texts_for_numbers(frame: pd.DataFrame, names: Iterable[str], forms: Forms) -
     asked = kept_as_text(forms)
     for name in names:
         if name not in asked and kind(frame[name]) == "text" and (like := looks_like(frame[name])):
-            but = f", but not all ({quote(like.other)})" if like.other else ", in several forms"
+            but = (
+                f", but not all ({quote(like.other)})"
+                if like.other
+                else ", but no form that is read fits all"
+            )
             text = (
                 f"{printable(name)} is taken for texts: most cells are {like.what} such as "
                 f"{quote(like.example)}{but}. Write all alike, or leave cells empty."

@@ -461,6 +461,11 @@ MOST_LOOKED_AT = 10_000
 """Rows by which it is said what texts look like."""
 
 WITH_UNIT = "numbers with a currency or a unit"
+TIMES = "times"
+PLAIN = "plain numbers"
+
+FEW_LEVELS = 10
+"""Different cells up to which plain numbers beside other texts are levels: 0, 1, 2 and 3+."""
 
 _DECIMALS = r"(?:[.,]\d+)?"
 _LIKE_NUMBERS = {
@@ -470,6 +475,10 @@ _LIKE_NUMBERS = {
     ),
     "numbers with a comma": re.compile(r"[-+]?\d+(?:[.,]\d+)*,\d+(?:[.,]\d+)*"),
     "numbers with a decimal point": re.compile(r"[-+]?\d*\.\d+"),
+    "numbers, some with a bound or in parentheses,": re.compile(
+        r"[<>≤≥~≈]=? *[-+]?\d+(?:[.,' ]\d+)*|\(\d+(?:[.,' ]\d+)*\)"
+    ),
+    TIMES: re.compile(r"[-+]?\d{1,3}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[ap]m)?", re.IGNORECASE),
     "dates": re.compile(
         r"(?:\d{1,2}([./-])\d{1,2}\1\d{2,4}|\d{4}([./])\d{1,2}\2\d{1,2}"
         rf"|\d{{1,2}}\.?[ -]{_MONTH}[ -]\d{{2,4}}|{_MONTH.replace('month', 'first')} \d{{1,2}},? "
@@ -499,8 +508,10 @@ def looks_like(column: pd.Series) -> Likeness | None:
         name: np.array([pattern.fullmatch(text) is not None for text in texts], dtype=bool)
         for name, pattern in _LIKE_NUMBERS.items()
     }
-    for name, found in {**written, WITH_UNIT: _have_unit(texts)}.items():
-        either = found if name == "dates" else found | plain
+    levels = len(texts) <= FEW_LEVELS
+    whole = {WITH_UNIT: _have_unit(texts), PLAIN: plain & (not levels and not plain.all())}
+    for name, found in {**written, **whole}.items():
+        either = found if name in ("dates", TIMES) else found | plain
         if found.any() and (either * rows).sum() > rows.sum() / 2:
             other = "" if either.all() else texts[first(~either)]
             return Likeness(name, texts[first(found)], other)

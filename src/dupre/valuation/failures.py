@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 
 from dupre._types import Names
-from dupre.errors import EngineError, EvaluationError, Interrupted, Remedy
+from dupre.errors import EngineError, EvaluationError, Interrupted, Remedy, StoreError
 from dupre.game.coalitions import format_members
 from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation
 from dupre.valuation.valuer import Valuer
+from dupre.wording import count_things
 
 
 def evaluation_error(
@@ -58,12 +60,18 @@ def say_what_is_kept(error: BaseException, valuer: Valuer, store: Store, *, open
 
 
 def how_to_resume(valuer: Valuer, store: Store) -> tuple[str, ...]:
-    """Where all evaluations are, and how to go on, as parts of a message."""
-    count = len(valuer.trainings)
-    done = f"{count} evaluation{' so far is' if count == 1 else 's so far are'} kept in"
+    """Where all evaluations or trainings are, and how to go on, as parts of a message."""
+    done = _are_kept(len(valuer.trainings), "evaluation")
     if store.path is None:
         return (f"{done} the exception's .valuer: go on with known=error.valuer.trainings",)
+    with suppress(StoreError):  # what ends the run may be that the store cannot be read
+        # Of a coalition that failed in one fold the other folds are kept too.
+        done = _are_kept(folds, "training") if (folds := store.count_folds()) else done
     return f"{done} {str(store.path)!r}: ", Remedy.GO_ON
+
+
+def _are_kept(count: int, thing: str) -> str:
+    return f"{count_things(count, thing)} so far {'is' if count == 1 else 'are'} kept in"
 
 
 def group_warnings(evaluations: Iterable[Evaluation]) -> dict[str, tuple[Names, ...]]:

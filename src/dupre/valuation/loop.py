@@ -213,7 +213,8 @@ class Loop:
         if self.settings.repeats is not None or not self.settings.traits.deals:
             return 0
         first = min(len(self.valuer.question.most_important), self.budget)
-        return max(0, first - len(self.valuer.dealt)) * deals.FURTHER
+        done = sum(len(self.trainings.scores(members)) - 1 for members in self.valuer.dealt)
+        return max(0, first * deals.FURTHER - done)
 
     def _choose(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between.
