@@ -40,7 +40,7 @@ def state_of_its_own(tmp_path_factory):
         yield
 
 
-CHOICES, SIMPLER = form.CHOICES, form.SIMPLER
+CHOICES, OTHERS = form.CHOICES, form.OTHERS
 DRAW = page.draw_figure
 
 
@@ -52,7 +52,7 @@ def quick():
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(form, "CHOICES", {})
-        patch.setattr(form, "SIMPLER", ())
+        patch.setattr(form, "OTHERS", ())
         patch.setattr(*NO_FIGURES)
         yield
 
@@ -63,7 +63,7 @@ def wishes_of_the_module(request):
     with pytest.MonkeyPatch.context() as patch:
         if getattr(request.module, "ALL_FORMS", False):
             patch.setattr(form, "CHOICES", CHOICES)
-            patch.setattr(form, "SIMPLER", SIMPLER)
+            patch.setattr(form, "OTHERS", OTHERS)
         if getattr(request.module, "FIGURES", False):
             patch.setattr(page, "draw_figure", DRAW)
         yield
@@ -73,7 +73,7 @@ def wishes_of_the_module(request):
 def all_forms(monkeypatch):
     """The predictor as it is, for tests of it in a whole run."""
     monkeypatch.setattr(form, "CHOICES", CHOICES)
-    monkeypatch.setattr(form, "SIMPLER", SIMPLER)
+    monkeypatch.setattr(form, "OTHERS", OTHERS)
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ import dupre.training.workers
 if "dask" in sys.argv:
     import distributed
 if "one form" in sys.argv:  # of the predictor: searching several takes time
-    dupre.predictor.form.CHOICES, dupre.predictor.form.SIMPLER = {}, ()
+    dupre.predictor.form.CHOICES, dupre.predictor.form.OTHERS = {}, ()
 
 NAMES = [f"owner{i}" for i in range(5)]
 rng = np.random.default_rng(5)

@@ -73,10 +73,9 @@ MOST_WEIGHT = 2.0
 PRIOR = {
     "gamma": (-1.0, 1.5),  # relative to one over the median distance
     "variance": (0.0, 1.0),  # utilities are standardised: one term can explain all
-    # With the prior of the others, MSE after n + 1 trainings is 3 to 5 times larger (part "choose"
-    # of the bank); with a spread of 3 it is half as large again for owners by feature; with one of
-    # 2, games that one owner decides are taken for noisy ones.
-    "minor variance": (-4.0, 2.5),
+    # With that of the others, MSE after n + 1 trainings is 3 to 5 times larger (part "choose" of
+    # the bank); means of -3 and -5, and spreads of 1.5 and 3, differ by a few percent.
+    "minor variance": (-4.0, 2.0),
     "noise": (np.log(0.01), 2.0),
     "decay": (0.0, 0.5),
 }

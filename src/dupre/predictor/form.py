@@ -55,27 +55,31 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 }
 """What is chosen, in this order; the search starts with the first of each."""
 
-DEFAULT = (
-    Scaled(SlicedWasserstein(p=None, rho=None, eta=None) * Size())
-    + Minor(Membership())
-    + Minor(Linear())
-)
+DATA = Scaled(SlicedWasserstein(p=None, rho=None, eta=None) * Size())
+"""The first term of kernels: how alike the rows of two coalitions and their numbers are."""
+
+DEFAULT = DATA + Scaled(Membership()) + Scaled(Linear())
 """Data x size + membership + linear, each with a variance of its own.
 
-The data term alone (the paper's) does not depend on how many rows a coalition has. Most games need
-little of the other two: their variances are small unless the evaluations ask for more.
+The data term alone (the paper's) does not depend on how many rows a coalition has. A term that does
+not help gets a small variance.
 """
 
-SIMPLER: tuple[tuple[Kernel, float], ...] = (
+DEFAULT_WEIGHT = -4.0
+"""Log prior weight of all forms of the default kernel together."""
+
+OTHERS: tuple[tuple[Kernel, float], ...] = (
+    (DATA + Minor(Membership()) + Minor(Linear()), 0.0),
     (Scaled(Size()) + Minor(Membership()), 0.0),
     (Scaled(Linear()), -4.0),
 )
-"""Kernels without the data, each with the log of its prior weight against all forms with them.
+"""Further kernels that predictions are averaged over, each with its log prior weight.
 
-Size and membership are for games in which the data say little about a coalition. Linear alone is
-for sums over owners, where it predicts far better, but after n + 1 evaluations it carries the
-differences of single owners on to large coalitions: it counts once it is 4 ahead. What to evaluate
-next is not decided by these: they would not look for what the data could explain.
+Under the default kernel the differences of single owners are carried on to large coalitions, where
+real ones shrink; after n + 1 evaluations that cannot be seen. So terms that do this are expected to
+be small until evaluations put them 4 ahead. The data say little in some games, and others are sums
+over owners. But what to evaluate next is decided by the default kernel: the others would not look
+for what they hold to be improbable.
 """
 
 BETTER_BY = 1e-3
@@ -150,6 +154,7 @@ class Predictor:
         form: the form of the highest marginal likelihood.
         gp: this form fitted to all evaluations except the outliers.
         fits: all forms that were tried, fitted to the same evaluations, `gp` among them.
+        log_weights: of each of them before any evaluation was seen, (k,).
         utilities: of all evaluations, (a,).
         outliers: indices of the evaluations set aside, (s,).
         outlier_errors: their utilities minus the predictions of them, (s,).
@@ -161,6 +166,7 @@ class Predictor:
     form: Form
     gp: GaussianProcess
     fits: tuple[GaussianProcess, ...]
+    log_weights: Floats
     utilities: Floats
     outliers: Ints
     outlier_errors: Floats
@@ -188,11 +194,7 @@ class Predictor:
     @cached_property
     def processes(self) -> tuple[tuple[float, GaussianProcess], ...]:
         """Processes to average, with weights that sum to 1: of each form, some around its fit."""
-        likelihood = np.array([gp.log_likelihood for gp in self.fits])
-        terms = [gp.kernel.label for gp in self.fits]
-        given = {kernel.label: weight for kernel, weight in SIMPLER}
-        prior = [given.get(label, 0.0) - np.log(terms.count(label)) for label in terms]
-        height = likelihood + np.array(prior)  # forms of the same terms share a prior weight
+        height = np.array([gp.log_likelihood for gp in self.fits]) + self.log_weights
         weights = np.exp(height - height.max())
         weights[weights < LEAST_WEIGHT * weights.sum()] = 0.0
         weights /= weights.sum()
@@ -251,11 +253,15 @@ def learn(
     least_noise, (form, gp, fits) = _choose_noise(fit_part, prior, **how)
     limits = bounds, least_noise, lattice
     fit_all = partial(fit_form, form, least_noise=least_noise)
+    log_weights = np.zeros(len(fits))
     if len(some) < len(everything):
         gp = fit_all(everything, inputs, **_start(gp))
-        fits = [gp]
+        fits, log_weights = [gp], np.zeros(1)
     elif prior.kernel is None and not prior.plain:
-        fits += _fit_simpler(partial(fit_part, least_noise=least_noise), form, gp)
+        # The forms of one kernel share its weight.
+        log_weights += DEFAULT_WEIGHT - np.log(len(fits))
+        log_weights = np.append(log_weights, [weight for _, weight in OTHERS])
+        fits += _fit_others(partial(fit_part, least_noise=least_noise), form, gp)
     outliers = NOTHING if prior.plain else suspected_outliers(gp, utilities)
     if outliers.size:
         others = np.delete(everything, outliers)
@@ -263,9 +269,12 @@ def learn(
         likelihood = without.log_likelihood + log_density_of_outliers(utilities, outliers)
         if likelihood > gp.log_likelihood + BETTER_BY:
             errors = utilities[outliers] - without.posterior(inputs[outliers]).mean
-            return Predictor(form, without, (without,), utilities, outliers, errors, *limits)
-    every = tuple([gp] if prior.plain else fits)  # the best one alone
-    return Predictor(form, gp, every, utilities, outliers[:0], np.empty(0), *limits)
+            alone = np.zeros(1)
+            return Predictor(form, without, (without,), alone, utilities, outliers, errors, *limits)
+    if prior.plain:  # the best one alone
+        fits, log_weights = [gp], np.zeros(1)
+    every = tuple(fits)
+    return Predictor(form, gp, every, log_weights, utilities, outliers[:0], np.empty(0), *limits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,12 +348,12 @@ def _choose(
     return form, gp, fits
 
 
-def _fit_simpler(
+def _fit_others(
     fit_form: Callable[..., GaussianProcess], form: Form, gp: GaussianProcess
 ) -> list[GaussianProcess]:
-    """The fits of the simpler kernels, given the fit of the default one."""
+    """The fits of the other kernels, given the form of the default one and its fit."""
     worse = gp.log_likelihood - FAR_BEHIND
-    return [fit_form(replace(form, given=kernel), worse=worse) for kernel, _ in SIMPLER]
+    return [fit_form(replace(form, given=kernel), worse=worse) for kernel, _ in OTHERS]
 
 
 def _has_noise_of_at_most(gp: GaussianProcess, variance: float) -> bool:

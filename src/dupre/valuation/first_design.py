@@ -36,9 +36,9 @@ def first_design(semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Ge
     Single owners come first as long as they carry SINGLES_COUNT of the weight of all coalitions
     (under Banzhaf up to 10 owners); the largest owners first. Then sizes are taken by the weight
     of one coalition in the values of all owners: under Shapley n - 1, first without the largest
-    owners (so under leave-one-out, where nothing else counts), then 2 and n - 2. Among sizes of equal weight (under Banzhaf all of them) coalitions
-    are drawn uniformly, each followed by its complement if that weighs the same. Coalitions
-    without weight are never taken.
+    owners (so under leave-one-out, where nothing else counts), then 2 and n - 2. Among sizes of
+    equal weight (under Banzhaf all of them) coalitions are drawn uniformly, each followed by its
+    complement if that weighs the same. Coalitions without weight are never taken.
 
     Args:
         semivalue: whose weights.
