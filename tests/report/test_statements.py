@@ -286,6 +286,8 @@ def test_an_owner_can_check_its_rows():
     digest = "digest {}; another one if any row changes"
     held = {"rows held out": {"owner 0": ", ".join(map(str, range(3, 23)))}}
     first = ", ".join(map(str, range(3, 15)))
+    apart, trained = "the 100 validation rows are a file of their own", "among the rows to train on"
+    seen = note(Code.SEEN_ROWS, "", seen=7, rows=100)
     checks = {v.owners[one.owner]: one.checks for one in statements(v, [])}
     assert checks["owner 1"] == [
         ("Rows of yours that validated", "all 30, each once"),
@@ -295,7 +297,8 @@ def test_an_owner_can_check_its_rows():
         ({}, "20 different ones, each once"),
         ({"folds": 1}, "20 of 30"),
         ({"folds": 1, "provenance": marks | held}, f"20 of 30: numbers {first} and 8 more"),
-        ({"validating": {}}, "none: the 100 validation rows come from elsewhere"),
+        ({"validating": {}}, apart),
+        ({"validating": {}, "notes": (seen,)}, f"{apart}; 7 of them are also {trained}"),
     ):
         found = {one.owner: one.checks for one in statements(change(v, **changes), [])}
         assert found[0][0] == ("Rows of yours that validated", words)

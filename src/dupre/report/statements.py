@@ -247,7 +247,10 @@ class _StatementWriter:
     def _validated(self, i: int) -> str:
         facts, rows = self.v.facts, int(self.v.rows[i])
         if not facts.validating:
-            return f"none: the {facts.validation_rows:,} validation rows come from elsewhere"
+            text = f"the {facts.validation_rows:,} validation rows are a file of their own"
+            for one in select(self.v.notes, [Code.SEEN_ROWS]):
+                text += f"; {one.facts['seen']:,} of them are also among the rows to train on"
+            return text
         own = round(facts.validating.get(self.v.owners[i], 0.0) * facts.validation_rows)
         if facts.folds > 1:  # equal rows validate as one
             return (
