@@ -284,8 +284,9 @@ def test_an_owner_can_check_its_rows():
     dealt = {"rows": np.full(3, 30), "validation_rows": 100, "validating": parts}
     v = valuation(3, **dealt, folds=10, provenance=marks)
     digest = "digest {}; another one if any row changes"
-    held = {"rows held out": {"owner 0": ", ".join(map(str, range(3, 23)))}}
-    first = ", ".join(map(str, range(3, 15)))
+    rows = ", ".join(map(str, range(3, 73)))
+    held = {"rows held out": {"owner 0": rows.partition(", 23")[0]}}
+    numbered = "numbered from 1 in the order of your rows: "
     apart, trained = "the 100 validation rows are a file of their own", "among the rows to train on"
     seen = note(Code.SEEN_ROWS, "", seen=7, rows=100)
     checks = {v.owners[one.owner]: one.checks for one in statements(v, [])}
@@ -296,7 +297,10 @@ def test_an_owner_can_check_its_rows():
     for changes, words in (
         ({}, "20 different ones, each once"),
         ({"folds": 1}, "20 of 30"),
-        ({"folds": 1, "provenance": marks | held}, f"20 of 30: numbers {first} and 8 more"),
+        (
+            {"folds": 1, "provenance": marks | held},
+            f"20 of 30, {numbered}{held['rows held out']['owner 0']}",
+        ),
         ({"validating": {}}, apart),
         ({"validating": {}, "notes": (seen,)}, f"{apart}; 7 of them are also {trained}"),
     ):
@@ -304,6 +308,11 @@ def test_an_owner_can_check_its_rows():
         assert found[0][0] == ("Rows of yours that validated", words)
     (bare, *_) = statements(valuation(3), [])
     assert bare.checks == []
+
+    many = {"rows": np.full(3, 300), "validation_rows": 350, "folds": 1}
+    v = change(v, **many, provenance=marks | {"rows held out": {"owner 0": rows}})
+    words = statements(v, [])[0].checks[0][1]
+    assert words.startswith(f"70 of 300, {numbered}{rows.partition(', 63')[0]}, …; all are in")
 
 
 def test_files_of_statements_name_no_other_owner(tmp_path):

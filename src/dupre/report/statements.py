@@ -38,7 +38,7 @@ from dupre.report.summary import (
 from dupre.result.as_text import decimals
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
-from dupre.wording import ROWS_HELD_OUT, ROWS_OF, count_things, join_list, number
+from dupre.wording import ROWS_HELD_OUT, ROWS_OF, count_things, number
 
 FEW_ROWS = 30
 """Rows below which a statement says that they are few."""
@@ -48,8 +48,8 @@ HARDLY = 0.01
 
 TITLE = "What your data are worth"
 
-MOST_NUMBERS = 12
-"""Numbers of validating rows on a statement; the page has more."""
+MOST_NUMBERS = 60
+"""Numbers of validating rows on a statement, which take three lines; result.json has more."""
 
 LONGEST_STEM = 60
 """Characters of an owner's name in the name of a file."""
@@ -257,8 +257,14 @@ class _StatementWriter:
                 f"all {own:,}, each once" if own == rows else f"{own:,} different ones, each once"
             )
         numbers = facts.provenance.get(ROWS_HELD_OUT, {}).get(self.v.owners[i], "")
-        first = join_list(numbers.split(", "), most=MOST_NUMBERS)
-        return f"{own:,} of {rows:,}" + (f": numbers {first}" if own and numbers else "")
+        text = f"{own:,} of {rows:,}"
+        if not own or not numbers:
+            return text
+        first = numbers.split(", ")[:MOST_NUMBERS]
+        text += f", numbered from 1 in the order of your rows: {', '.join(first)}"
+        if own > MOST_NUMBERS:
+            text += f", …; all are in result.json of the run, under “{ROWS_HELD_OUT}”: ask for them"
+        return text
 
     def _sizes(self, i: int) -> list[tuple[str, str]]:
         if self.sizes is None:
