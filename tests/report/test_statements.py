@@ -12,7 +12,7 @@ from dupre.notes import GUESSED, INFO, SHORT, Code, note
 from dupre.report.document import Heading, read_logo
 from dupre.report.page import page
 from dupre.report.relations import Relation
-from dupre.report.statements import file_names, statements, write_statements
+from dupre.report.statements import OF_DIGEST, file_names, statements, write_statements
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
 from dupre.result.records import Duplicates, TrainingNoise
 from dupre.result.verdict import RESERVED
@@ -283,7 +283,7 @@ def test_an_owner_can_check_its_rows():
     parts = {"owner 0": 0.2, "owner 1": 0.3, "owner 2": 0.5}
     dealt = {"rows": np.full(3, 30), "validation_rows": 100, "validating": parts}
     v = valuation(3, **dealt, folds=10, provenance=marks)
-    digest = "digest {}; another one if any row changes"
+    digest = "digest {}. " + OF_DIGEST
     rows = ", ".join(map(str, range(3, 73)))
     held = {"rows held out": {"owner 0": rows.partition(", 23")[0]}}
     numbered = "numbered from 1 in the order of your rows: "

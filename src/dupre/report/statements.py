@@ -61,6 +61,12 @@ SMALL_PRINT = (
 
 SIZES = "What these data add to groups of so many other owners, on average{} (95 % intervals):"
 
+OF_DIGEST = (
+    "It stays the same as long as no row is changed, added or left out; `dupre verify` computes it "
+    "again from the table."
+)
+"""After the digest of an owner's rows; docs/cli.md says how."""
+
 NOT_TOLD = "There is more to know: ask whoever sent this."
 """In place of a note that has no short form of its own: its text might name other owners."""
 
@@ -241,7 +247,7 @@ class _StatementWriter:
         if facts.validation_rows:
             found.append(("Rows of yours that validated", self._validated(i)))
         if mark := facts.provenance.get("fingerprints", {}).get(f"{ROWS_OF}{who}"):
-            found.append(("Digest of your rows", f"{mark}; another one if any row changes"))
+            found.append(("Digest of your rows", f"{mark}. {OF_DIGEST}"))
         return found
 
     def _validated(self, i: int) -> str:
