@@ -94,6 +94,8 @@ COUNTED = (
 )
 KNOWN = dict.fromkeys(COUNTED, 1_000) | {"part": 0.99, "column": "a column with a long name " * 2}
 """Facts of the notes of every code."""
+FACTS = {Code.FEW_OF_A_CLASS: {"rows": {"a class with a long name": 3, "b": 4, "c": 5, "d": 6}}}
+"""Facts of another kind in the notes of some codes."""
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +111,7 @@ def statement(tmp_path_factory):
     many = {
         "contributions": table,
         "validation": np.eye(18) / 1e9,
-        "notes": tuple(note(code, "", **KNOWN) for code in grave),
+        "notes": tuple(note(code, "", **KNOWN | FACTS.get(code, {})) for code in grave),
     }
     found = change(valuation(names=names, rows=np.full(18, 12), **told, **many))
     paid = found.payments(1e9, currency="CHF", anyway=True)

@@ -12,7 +12,13 @@ from dupre.notes import GUESSED, INFO, SHORT, Code, note
 from dupre.report.document import Heading, read_logo
 from dupre.report.page import page
 from dupre.report.relations import Relation
-from dupre.report.statements import OF_DIGEST, file_names, statements, write_statements
+from dupre.report.statements import (
+    OF_DIGEST,
+    file_names,
+    shared_words,
+    statements,
+    write_statements,
+)
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
 from dupre.result.records import Duplicates, TrainingNoise
 from dupre.result.verdict import RESERVED
@@ -27,7 +33,11 @@ def plain(texts):
 
 def of(v, owner, relations=()):
     (found,) = [s for s in statements(v, list(relations)) if v.owners[s.owner] == owner]
-    return plain([found.effect, *found.paragraphs]), plain(found.caveats), dict(found.facts)
+    return (
+        plain(filter(None, [found.effect, *found.paragraphs])),
+        plain(found.caveats),
+        dict(found.facts),
+    )
 
 
 def three(mean, std=0.001, **others):
@@ -250,7 +260,7 @@ def test_caveats_tell_of_predictions_few_rows_and_failures():
     caveats = of(v, "owner 1")[1]
     assert "12 rows are few" in caveats
     assert "1 training with these data failed; its utility was predicted." in caveats
-    assert "Too few trainings: of the 11 most important 2 missing." in caveats
+    assert shared_words(v)["against"] == ["Too few trainings: of the 11 most important 2 missing."]
     assert "Of the 31 coalitions behind the values, 3 were not trained but predicted" in caveats
     assert of(exact(rows=np.full(4, 50), validation=np.zeros((4, 4))), "owner 1")[1] == ""
 
@@ -259,11 +269,32 @@ def test_every_caveat_of_the_result_is_told_also_if_an_owner_is_called_like_a_nu
     """A class called 1 was once taken for the owner 1, and its caveat hidden."""
     worse = note(Code.WORSE_THAN_NOTHING, "1", all=1.0, none=2.0)
     one = note(Code.UNEQUAL_CLASSES, "1 and 2", of="1", part=0.95)
+    rare = note(Code.FEW_OF_A_CLASS, "1 of '1'", rows={"1": 1, "Ada": 3}, needed=10)
     v = valuation(5, names="12345", grand=1.0, empty=2.0, notes=(one, worse))
+    assert shared_words(v)["against"][0] == "All data together score worse (1) than none (2)."
+    assert shared_words(v)["against"] == [one.short for one in v.verdict.reasons[:3]]
     for statement in statements(v, []):
-        assert statement.caveats[0] == "All data together score worse (1) than none (2)."
         assert "Accuracy, and 95 % of the validation rows are of one class." in statement.caveats
-        assert set(statement.caveats) >= {one.short for one in v.verdict.reasons}
+        assert not {one.short for one in v.verdict.reasons} & set(statement.caveats)
+    payable = change(v, grand=2.0, empty=0.0, notes=(rare,))
+    assert shared_words(payable)["against"] == []
+    for statement in statements(payable, []):
+        assert (
+            "Too few validation rows of some class: 1 row of '1' and 3 rows of 'Ada'."
+            in statement.caveats
+        )
+
+
+def test_an_owner_is_told_why_it_is_paid_nothing_and_never_to_train():
+    v = three([0.3, 0.2, -0.1], diagnostics=replace(DIAGNOSTICS, r2=-0.2))
+    rule = "Payments are in proportion to the Shapley values; who is at or below zero gets nothing."
+    first, _, last = statements(v, [], v.payments(600, anyway=True))
+    assert first.paragraphs[0] == rule
+    assert last.paragraphs[0] == f"Nothing is paid, as the value is −0.1000. {rule}"
+    assert statements(v, [])[0].paragraphs[0] == ""
+    for one in (first, last):
+        assert "The predictor is no better than a constant." in one.caveats
+        assert "train more" not in plain(one.caveats)
 
 
 def test_every_grave_note_has_a_short_form_without_names():

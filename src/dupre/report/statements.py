@@ -35,10 +35,10 @@ from dupre.report.summary import (
     reservation,
     surely,
 )
-from dupre.result.as_text import decimals
+from dupre.result.as_text import MOST_NOTES, decimals
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
-from dupre.wording import ROWS_HELD_OUT, ROWS_OF, count_things, number
+from dupre.wording import ROWS_HELD_OUT, ROWS_OF, count_things, join_list, number, quote
 
 FEW_ROWS = 30
 """Rows below which a statement says that they are few."""
@@ -112,7 +112,7 @@ def statements(
 def shared_words(v: Valuation, paid: Payments | InputError | None = None) -> dict[str, object]:
     """What all statements have in common: the verdict, what they are about, the small print."""
     unit = metric_of(v).unit.strip()
-    verdict = [v.verdict.kind.capitalize()]
+    verdict, against = [v.verdict.kind.capitalize()], [*map(_tell_owner, _against(v))]
     if isinstance(paid, Payments) and paid.anyway:
         verdict.append(PAID_ANYWAY)
     about = f"{v.semivalue} {v.words.nouns} of {len(v.owners):,} owners"
@@ -120,6 +120,7 @@ def shared_words(v: Valuation, paid: Payments | InputError | None = None) -> dic
     return {
         "verdict": verdict,
         "kind": v.verdict.kind.replace(" ", "-"),
+        "against": against,
         "about": " ".join([f"{about}, {day}." if day else f"{about}.", *meaning(v)]),
         "sizes": SIZES.format(f", in {unit}" if unit else ""),
         "small": SMALL_PRINT.format(certainty_word(v)),
@@ -186,7 +187,7 @@ class _StatementWriter:
         self.trained = _trained_utilities(v)
         self.harm = harm_by_size(v)
         self.sizes = by_size(v)
-        self.grave = grave_notes(v)
+        self.grave = [one for one in grave_notes(v) if one not in _against(v)]
 
     def write(self, i: int) -> Statement:
         return Statement(
@@ -196,6 +197,7 @@ class _StatementWriter:
             facts=self._facts(i),
             sizes=self._sizes(i),
             paragraphs=[
+                self._rule(i),
                 self._meaning(i),
                 self._share(i),
                 self._comparison(i),
@@ -203,7 +205,7 @@ class _StatementWriter:
                 self._data(i),
             ],
             checks=self._checks(i),
-            caveats=[*dict.fromkeys(map(_tell_without_names, self.grave)), *self._caveats(i)],
+            caveats=[*dict.fromkeys(map(_tell_owner, self.grave)), *self._caveats(i)],
         )
 
     def _facts(self, i: int) -> list[tuple[str, str]]:
@@ -240,6 +242,16 @@ class _StatementWriter:
             facts.append(("Already paid", form(row["already_paid"])))
             facts.append(("Difference", form(row["difference"])))
         return [*facts, ("Amount shared by all", form(all_paid.amount))]
+
+    def _rule(self, i: int) -> str:
+        """How values become payments, which is also why somebody is paid nothing."""
+        if self.payments is None:
+            return ""
+        rule = f"{self.payments.rule.partition('. ')[0].rstrip('.')}."  # then come the intervals
+        if self.payments.frame["payment"][self.v.owners[i]]:
+            return rule
+        value = self.number(self.frame["value"].iloc[i])
+        return f"Nothing is paid, as the {self.v.words.noun} is {value}. {rule}"
 
     def _checks(self, i: int) -> list[tuple[str, str]]:
         """What this owner can compare with its own rows, as far as it is known."""
@@ -417,9 +429,22 @@ class _StatementWriter:
         return caveats
 
 
-def _tell_without_names(one: Note) -> str:
+def _against(v: Valuation) -> tuple[Note, ...]:
+    """Why values are not payable, the gravest reasons: what stands beside the verdict."""
+    return v.verdict.reasons[:MOST_NOTES] if v.verdict.kind == "not payable" else ()
+
+
+def _tell_owner(one: Note) -> str:
     """The short form of a note by its facts alone: a text might name other owners."""
-    return replace(one, text=NOT_TOLD).short
+    if one.code == Code.NO_BETTER_THAN_CONSTANT:  # its short form tells who can train what to do
+        return "The predictor is no better than a constant."
+    told = replace(one, text=NOT_TOLD).short
+    if one.code == Code.FEW_OF_A_CLASS:
+        rows = [
+            f"{count_things(m, 'row')} of {quote(name)}" for name, m in one.facts["rows"].items()
+        ]
+        return f"{told.rstrip('.')}: {join_list(rows, most=3)}."
+    return told
 
 
 def _are(count: int) -> str:
