@@ -376,6 +376,16 @@ def test_files_of_statements_name_no_other_owner(tmp_path):
         write_statements(v, tmp_path, only=["Bop"], heading=Heading())
 
 
+def test_files_of_long_names_end_as_the_names_do():
+    hospital = "University Hospital of the Canton in the very Northern Part of the Country, "
+    names = [f"{hospital}Department {i}" for i in range(1, 13)]
+    for i, file in enumerate(file_names(names), start=1):
+        assert file.endswith(f"-Country-Department-{i}.html")
+        assert len(file) <= len("statement-.html") + 60
+    inside = [f"{'a' * 50} {i} {'b' * 50}" for i in range(3)]  # different in the middle alone
+    assert len(set(file_names(inside))) == 3
+
+
 def test_an_owner_is_told_of_a_decisive_training_without_the_names_of_others():
     one = note(Code.DECISIVE_TRAINING, "{A, B}", changes={"A": -0.472, "B": 0.455})
     v = valuation(3, names="ABC", notes=(one,))

@@ -38,7 +38,7 @@ from dupre.report.summary import (
 from dupre.result.as_text import MOST_NOTES, decimals
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
-from dupre.wording import ROWS_HELD_OUT, ROWS_OF, count_things, join_list, number, quote
+from dupre.wording import ROWS_HELD_OUT, ROWS_OF, count_things, cut, join_list, number, quote
 
 FEW_ROWS = 30
 """Rows below which a statement says that they are few."""
@@ -161,7 +161,8 @@ def file_names(owners: Collection[str]) -> list[str]:
     taken: set[str] = set()
     names = []
     for full in owners:
-        stem = re.sub(r"[^\w.-]+", "-", full)[:LONGEST_STEM].strip(".-") or "owner"
+        # Without its middle: long names often differ at the end, as those of departments.
+        stem = re.sub(r"[^\w.-]+", "-", cut(full, LONGEST_STEM)).strip(".-") or "owner"
         name, count = stem, 1
         while name.casefold() in taken:  # some systems do not tell upper from lower case
             count += 1
