@@ -158,7 +158,7 @@ def test_semivalues_are_said_to_agree_or_not():
 def test_a_value_is_put_into_words_with_its_interval_and_doubt_is_not_hidden():
     words, _, facts = of(three([0.3, 0.2, 0.1]), "owner 1")
     assert words.startswith(
-        "Adding the data of owner 1 to a group of other owners raises the utility of the model by "
+        "Adding your data to a group of other owners raises the utility of the model by "
         "0.2000 (95 %: 0.1980 to 0.2020) on average. The average is over groups of every size, "
         "each size counting alike."
     )
@@ -173,7 +173,7 @@ def test_a_value_is_put_into_words_with_its_interval_and_doubt_is_not_hidden():
     v = three([0.3, -0.2, 0.001])
     assert "lowers the utility of the model by 0.2000" in of(v, "owner 1")[0]
     assert "A negative value means that" in of(v, "owner 1")[0]
-    assert "not settled whether these data help or harm" in of(v, "owner 2")[0]
+    assert "not settled whether your data help or harm" in of(v, "owner 2")[0]
     assert "negative" not in of(v, "owner 0")[0]
 
 
@@ -181,10 +181,10 @@ def test_semivalues_payments_and_metrics_are_explained_in_their_own_words():
     v = three([0.3, 0.2, 0.1])
     assert "all possible groups, each" in of(change(v, semivalue="Banzhaf"), "owner 0")[0]
     alone = of(change(v, semivalue="leave-one-out"), "owner 0")[0]
-    assert alone.startswith("Adding the data of owner 0 to those of all other owners raises")
+    assert alone.startswith("Adding your data to those of all other owners raises")
     assert "Some groups count more" in of(change(v, semivalue="mine"), "owner 0")[0]
     words, _, facts = of(least_core(), "owner 0")
-    assert words.startswith("owner 0 is to be paid 0.20")
+    assert words.startswith("You are to be paid 0.20")
     assert "Least core payment" in facts
     for metric, words in (
         ("accuracy", "raises accuracy by 20.0 points (95 %: 19.8 to 20.2)"),
@@ -222,13 +222,13 @@ def test_an_effect_is_called_small_only_if_its_whole_interval_is():
     assert hardly in of(exactly, "owner 2")[0]
     words = of(three([0.3, 1e-6, 0.1], std=1.1), "owner 1")[0]
     assert words.startswith(
-        "It is not known whether adding the data of owner 1 to a group of other owners raises or "
+        "It is not known whether adding your data to a group of other owners raises or "
         "lowers the utility of the model on average (95 %: −2.2 to 2.2)."
     )
     settings = {"provenance": {"settings": {"metric": "accuracy"}}}
     last = three([0.3, 1e-6, 0.1], std=0.1, semivalue="leave-one-out", **settings)
     assert of(last, "owner 1")[0].startswith(
-        "It is not known whether adding the data of owner 1 to those of all other owners raises or "
+        "It is not known whether adding your data to those of all other owners raises or "
         "lowers accuracy (95 %: −20 to 20 points)."
     )
     narrow = three([0.3, 0.02, 0.1], std=(1.1, 0.001, 1.1))
@@ -241,16 +241,16 @@ def test_what_was_trained_alone_and_without_and_whose_rows_are_the_same_is_told(
     alone = frame["utility"][frame["members"] == ("owner 2",)].iloc[0]
     without = frame["utility"][frame["members"] == ("owner 0", "owner 1", "owner 3")].iloc[0]
     words = of(v, "owner 2")[0]
-    assert f"A model trained on these data alone reached {alone:.4g}" in words
+    assert f"A model trained on your data alone reached {alone:.4g}" in words
     lost = v.facts.grand - without
     assert (
-        f"Without these data the others reached {without:.4g}: {lost:.2g} lost by leaving them "
+        f"Without your data the others reached {without:.4g}: {lost:.2g} lost by leaving them "
         "out, in the largest group only."
     ) in words
     assert "alone reached" not in of(change(v, evidence=None), "owner 2")[0]
     told = [Relation((0, 2), "Ada and Bob hold the same rows."), Relation((2,), "They are unlike.")]
     words = of(v, "owner 2", told)[0]
-    assert "They are unlike. Other owners hold data that are the same or alike." in words
+    assert "unlike those of all others. Other owners hold data that are the same" in words
     assert "Ada" not in words
     assert "the same or alike" not in of(v, "owner 1", told)[0]
 
@@ -259,7 +259,7 @@ def test_caveats_tell_of_predictions_few_rows_and_failures():
     v = troubled(rows=np.array([40, 12, 40, 40, 40]))
     caveats = of(v, "owner 1")[1]
     assert "12 rows are few" in caveats
-    assert "1 training with these data failed; its utility was predicted." in caveats
+    assert "1 training with your data failed; its utility was predicted." in caveats
     assert shared_words(v)["against"] == ["Too few trainings: of the 11 most important 2 missing."]
     assert "Of the 31 coalitions behind the values, 3 were not trained but predicted" in caveats
     assert of(exact(rows=np.full(4, 50), validation=np.zeros((4, 4))), "owner 1")[1] == ""
@@ -393,7 +393,7 @@ def test_an_owner_is_told_of_a_decisive_training_without_the_names_of_others():
     for name, caveats in told.items():
         assert "One training, unlike others of its size, decides a value." in caveats
         changes = {"A": ["−0.4720"], "B": ["0.4550"]}.get(name, [])
-        alone = [f"That training alone changes this value by {by}." for by in changes]
+        alone = [f"That training alone changes your value by {by}." for by in changes]
         assert [text for text in caveats if "alone changes" in text] == alone
 
 

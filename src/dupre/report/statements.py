@@ -19,7 +19,7 @@ from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.game.coalitions import find_owner
 from dupre.notes import Code, Note, select
-from dupre.report.document import Heading, full_name, render, spell_name
+from dupre.report.document import Heading, full_name, render
 from dupre.report.relations import Relation, relations
 from dupre.report.summary import (
     LEVEL,
@@ -55,11 +55,10 @@ LONGEST_STEM = 60
 """Characters of an owner's name in the name of a file."""
 
 SMALL_PRINT = (
-    "{}; value and interval are about the present rows of this owner, not about other rows of the "
-    "same kind."
+    "{}; value and interval are about your present rows, not about other rows of the same kind."
 )
 
-SIZES = "What these data add to groups of so many other owners, on average{} (95 % intervals):"
+SIZES = "What your data add to groups of so many other owners, on average{} (95 % intervals):"
 
 OF_DIGEST = (
     "It stays the same as long as no row is changed, added or left out; `dupre verify` computes it "
@@ -297,14 +296,14 @@ class _StatementWriter:
 
     def _effect(self, i: int) -> str:
         v, row = self.v, self.frame.iloc[i]
-        who, value = spell_name(v.owners[i]), float(row["value"])
+        value = float(row["value"])
         if v.facts.subsidy:
             low, high = self.number(row["low"]), self.number(row["high"])
             bounds = f" We are 95 % sure that it is between {low} and {high}{reservation(v)}."
-            paid = f"{who} is to be paid {self.number(value)} units of utility."
+            paid = f"You are to be paid {self.number(value)} units of utility."
             return paid + bounds if row["std"] else paid
         alone = v.semivalue == "leave-one-out"
-        added = f"the data of {who} to {'those of all' if alone else 'a group of'} other owners"
+        added = f"your data to {'those of all' if alone else 'a group of'} other owners"
         score, average = metric_of(v), "" if alone else " on average"
         near = abs(value) < 0.5 * 10.0**-self.places  # it would be printed as zero
         ends = row[["low", "high"]].to_numpy(dtype=np.float64)
@@ -334,11 +333,11 @@ class _StatementWriter:
         if row["high"] < 0:
             where = f", {self.harm[i]}" if self.harm[i] else ""
             sentences.append(
-                "A negative value means that models trained with these data were worse than those "
+                "A negative value means that models trained with your data were worse than those "
                 f"without, on average{where}."
             )
         elif row["low"] <= 0 and row["std"]:
-            sentences.append("It is not settled whether these data help or harm.")
+            sentences.append("It is not settled whether your data help or harm.")
         return " ".join(sentences)
 
     def _share(self, i: int) -> str:
@@ -373,7 +372,7 @@ class _StatementWriter:
             at_floor = v.facts.floor is not None and alone <= v.facts.floor
             reached = f"scored {alone:.4g} or less" if at_floor else f"reached {alone:.4g}"
             sentences.append(
-                f"A model trained on these data alone {reached}; without any data it is "
+                f"A model trained on your data alone {reached}; without any data it is "
                 f"{v.facts.empty:.4g}."
             )
         # Without one of two owners the other is left: that is in its own statement.
@@ -383,14 +382,14 @@ class _StatementWriter:
             off = abs(v.facts.grand - without)
             all_of_it = "" if v.semivalue == "leave-one-out" else ", in the largest group only"
             sentences.append(
-                f"Without these data the others reached {without:.4g}: {off:.2g} {turn} by "
+                f"Without your data the others reached {without:.4g}: {off:.2g} {turn} by "
                 f"leaving them out{all_of_it}."
             )
         return " ".join(sentences)
 
     def _data(self, i: int) -> str:
-        found = [one for one in self.relations if i in one.owners]
-        texts = [one.text for one in found if one.owners == (i,)]
+        found = [one.owners for one in self.relations if i in one.owners]
+        texts = ["Your data are unlike those of all others."] if (i,) in found else []
         if len(texts) < len(found):
             texts.append(
                 "Other owners hold data that are the same or alike. Data that others hold too add "
@@ -404,7 +403,7 @@ class _StatementWriter:
         facts = v.facts
         for one in select(v.notes, [Code.DECISIVE_TRAINING]):
             if (change := one.facts.get("changes", {}).get(who)) is not None:
-                caveats.append(f"That training alone changes this value by {self.number(change)}.")
+                caveats.append(f"That training alone changes your value by {self.number(change)}.")
         if facts.diagnostics is not None and facts.counting and not facts.sampled:
             left = max(facts.counting - (facts.evaluated - len(facts.failures)), 0)
             caveats += [
@@ -419,7 +418,7 @@ class _StatementWriter:
             )
         if failed := sum(who in members for members in facts.failures):
             caveats.append(
-                f"{count_things(failed, 'training')} with these data failed; "
+                f"{count_things(failed, 'training')} with your data failed; "
                 f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
             )
         if self.payments is not None and who in self.payments.outside:
