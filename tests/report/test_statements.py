@@ -110,7 +110,8 @@ def test_neighbours_and_what_is_undecided_are_told_with_the_odds():
         "Of the other owners 1 is surely worth more and 1 surely worth less; with 1 the order is "
         "not settled."
     ) in of(v, "owner 1")[0]
-    assert "0 are surely worth more and 3 surely worth less; with 0 the" in of(v, "owner 0")[0]
+    assert "Of the other owners 3 are surely worth less." in of(v, "owner 0")[0]
+    assert "Of the other owners 3 are surely worth more." in of(v, "owner 3")[0]
     nothing = change(v, covariance=np.eye(4))
     assert "The order is settled with none of the other owners." in of(nothing, "owner 1")[0]
 
@@ -240,13 +241,17 @@ def test_what_was_trained_alone_and_without_and_whose_rows_are_the_same_is_told(
     frame = v.facts.evidence.coalitions
     alone = frame["utility"][frame["members"] == ("owner 2",)].iloc[0]
     without = frame["utility"][frame["members"] == ("owner 0", "owner 1", "owner 3")].iloc[0]
-    words = of(v, "owner 2")[0]
-    assert f"A model trained on your data alone reached {alone:.4g}" in words
-    lost = v.facts.grand - without
-    assert (
-        f"Without your data the others reached {without:.4g}: {lost:.2g} lost by leaving them "
-        "out, in the largest group only."
-    ) in words
+    for metric, one, other, both, added in (
+        ("mine", f"{alone:.4g}", f"{without:.4g}", "0.9", f"{0.9 - without:.2g}"),
+        ("accuracy", "30.0 %", "70.0 %", "90.0 %", "20.0 points"),
+    ):
+        words = of(change(v, provenance={"settings": {"metric": metric}}), "owner 2")[0]
+        assert f"A model trained on your data alone reached {one}. " in words
+        assert (
+            f"All other owners together reached {other} without your data and {both} with them: "
+            f"to this one group, the largest, your data add {added}."
+        ) in words
+    assert "Accuracy is 90.0 % with the data of all owners and 10.0 % without any; the" in words
     assert "alone reached" not in of(change(v, evidence=None), "owner 2")[0]
     told = [Relation((0, 2), "Ada and Bob hold the same rows."), Relation((2,), "They are unlike.")]
     words = of(v, "owner 2", told)[0]

@@ -344,10 +344,12 @@ class _StatementWriter:
         facts, share = self.v.facts, self.frame["share"].iloc[i]
         if not share > 0:  # a share below zero, or of nothing, means nothing
             return ""
-        about = "are predicted to reach" if facts.grand_predicted else "reach"
+        score = metric_of(self.v)
+        about = "is predicted to be" if facts.grand_predicted else "is"
         return (
-            f"All owners together {about} a utility of {facts.grand:.4g}, no data "
-            f"{facts.empty:.4g}; the share is a part of that difference."
+            f"{score.name[:1].upper()}{score.name[1:]} {about} {score.level(facts.grand)} with the "
+            f"data of all owners and {score.level(facts.empty)} without any; the share is a part "
+            "of that difference."
         )
 
     def _comparison(self, i: int) -> str:
@@ -358,32 +360,31 @@ class _StatementWriter:
         sure, words, left = surely(self.v), self.v.words, int(others.sum()) - above - below
         if not above and not below:
             return "The order is settled with none of the other owners."
-        return (
-            f"Of the other owners {above:,} {_are(above)} {sure} {words.more} and {below:,} "
-            f"{sure} {words.less}; with {left:,} the order is not settled."
+        parts = [f"{above:,} {_are(above)} {sure} {words.more}"] * (above > 0)
+        parts += [f"{below:,} {'' if above else f'{_are(below)} '}{sure} {words.less}"] * (
+            below > 0
         )
+        rest = f"; with {left:,} the order is not settled" if left else ""
+        return f"Of the other owners {join_list(parts)}{rest}."
 
     def _trained_alone(self, i: int) -> str:
         """What was trained on this owner's data alone, and on all but them."""
         v, who = self.v, self.v.owners[i]
         alone, rest = self.trained.get(frozenset([who])), frozenset(v.owners) - {who}
-        sentences = []
+        score, sentences = metric_of(v), []
         if alone is not None:
             at_floor = v.facts.floor is not None and alone <= v.facts.floor
-            reached = f"scored {alone:.4g} or less" if at_floor else f"reached {alone:.4g}"
-            sentences.append(
-                f"A model trained on your data alone {reached}; without any data it is "
-                f"{v.facts.empty:.4g}."
-            )
+            reached = f"{score.level(alone)}{' or less' if at_floor else ''}"
+            sentences.append(f"A model trained on your data alone reached {reached}.")
         # Without one of two owners the other is left: that is in its own statement.
         without = self.trained.get(rest) if len(v.owners) > 2 else None
         if without is not None and not v.facts.grand_predicted:
-            turn = "lost" if without <= v.facts.grand else "gained"
-            off = abs(v.facts.grand - without)
-            all_of_it = "" if v.semivalue == "leave-one-out" else ", in the largest group only"
+            added = v.facts.grand - without
+            where = "" if v.semivalue == "leave-one-out" else "to this one group, the largest, "
             sentences.append(
-                f"Without your data the others reached {without:.4g}: {off:.2g} {turn} by "
-                f"leaving them out{all_of_it}."
+                f"All other owners together reached {score.level(without)} without your data and "
+                f"{score.level(v.facts.grand)} with them: {where}your data add "
+                f"{score.difference(added)}."
             )
         return " ".join(sentences)
 
