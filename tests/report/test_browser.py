@@ -106,8 +106,14 @@ def statement(tmp_path_factory):
     table = pd.DataFrame(sizes, columns=["owner", "others", "value", "low", "high"])
     grave = [code for code in Code if code.severity != INFO and code not in DERIVED][:20]
     marks = {"fingerprints": {f"rows of {name}": "0123456789abcdef" * 2 for name in names}}
+    marks["rows held out"] = {names[0]: ", ".join(map(str, range(1_001, 1_101)))}
     settings = {"settings": {"metric": "accuracy"}, "utility": {"meaning": "a score " * 20}}
-    told = {"validation_rows": 900, "validating": {names[0]: 0.01}, "provenance": settings | marks}
+    told = {
+        "validation_rows": 900,
+        "validating": {names[0]: 0.12},
+        "folds": 1,
+        "provenance": settings | marks,
+    }
     many = {
         "contributions": table,
         "validation": np.eye(18) / 1e9,
@@ -158,7 +164,29 @@ def test_a_statement_is_read_without_scrolling_sideways_and_nothing_covers_anoth
     assert all(left >= 0 and right <= width for left, right, _, _ in boxes)
     for (a, b, c, d), (e, f, g, h) in combinations(boxes, 2):
         assert min(b, f) - max(a, e) <= 1 or min(d, h) - max(c, g) <= 1
-    assert "Payment, 95 % interval" in page.locator(".facts").inner_text().replace("\u00a0", " ")
+    assert "Payment, 95 % interval" in page.locator(".facts >> nth=0").inner_text().replace(
+        "\u00a0", " "
+    )
+    lines = "all => all.map(e => e.offsetHeight / parseFloat(getComputedStyle(e).lineHeight))"
+    assert max(page.eval_on_selector_all(".facts dd", lines)) < 1.5  # no interval is broken
+    page.close()
+
+
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
+def test_a_usual_statement_is_printed_in_ten_points_and_the_payment_comes_first(
+    browser, tmp_path, paper
+):
+    v = valuation(6)
+    paid = v.payments(10_000, currency="EUR", anyway=True)
+    path, *_ = write_statements(v, tmp_path, only=["owner 0"], paid=paid)
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    assert b"/Count 1\n" in page.pdf(format=paper)
+    page.emulate_media(media="print")
+    styles = "all => all.map(e => parseFloat(getComputedStyle(e).fontSize) * 0.75)"
+    assert min(page.eval_on_selector_all("p:not(.small), dd, dt, li", styles)) >= 10
+    first, second = page.eval_on_selector_all(".facts dd", styles)[:2]
+    assert first > second
     page.close()
 
 

@@ -444,7 +444,7 @@ def test_a_payment_is_told_with_its_interval_the_amount_and_what_was_paid_before
         ("Difference", "200.00"),
         ("Amount shared by all", "600.00"),
     ]
-    assert statements(v, [], InputError("not payable"))[0].facts[0][0] == "Rows"
+    assert statements(v, [], InputError("not payable"))[0].facts[0][0] == "Shapley value"
 
 
 def test_where_all_are_below_zero_nobody_is_worth_most():

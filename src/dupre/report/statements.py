@@ -60,8 +60,12 @@ SMALL_PRINT = (
 
 SIZES = "What your data add to groups of so many other owners, on average{} (95 % intervals):"
 
+MOST_LETTERS = 2_500
+"""Letters of a statement up to which it is printed in 10 points on one sheet, also of Letter; a
+longer one is printed in smaller ones."""
+
 OF_DIGEST = (
-    "It stays the same as long as no row is changed, added or left out; `dupre verify` computes it "
+    "It stays the same as long as no row is changed, added or left out; dupre verify computes it "
     "again from the table."
 )
 """After the digest of an owner's rows; docs/cli.md says how."""
@@ -150,9 +154,15 @@ def write_statements(
     for statement in statements(v, relations(v), paid):
         if not only or v.owners[statement.owner] in only:
             path = directory / names[statement.owner]
-            replace_text(path, render("statement.html", shown | {"statement": statement}))
+            more = {"statement": statement, "dense": _letters(statement, shown) > MOST_LETTERS}
+            replace_text(path, render("statement.html", shown | more))
             written.append(path)
     return written
+
+
+def _letters(statement: Statement, shown: Mapping[str, object]) -> int:
+    """About how many letters a statement has, with what all statements have in common."""
+    return len(repr(statement)) + len(repr(shown["shared"]))
 
 
 def file_names(owners: Collection[str]) -> list[str]:
@@ -213,7 +223,6 @@ class _StatementWriter:
         best, worst = int(row["best"]), int(row["worst"])
         facts = [
             *self._payment(i),
-            ("Rows", f"{row['rows']:,.0f}"),
             (f"{v.semivalue} {v.words.noun}", self.number(row["value"])),
         ]
         if row["std"]:
@@ -227,7 +236,7 @@ class _StatementWriter:
         if np.isfinite(row["share"]):
             facts.append(("Share", f"{number(100 * row['share'], 1)} %"))
         rank = f"{best} of {n}" if best == worst else f"{best} to {worst} of {n}"
-        return [*facts, ("Rank (95 %)", rank)]
+        return [*facts, ("Rank (95 %)", rank), ("Rows", f"{row['rows']:,.0f}")]
 
     def _payment(self, i: int) -> list[tuple[str, str]]:
         if (all_paid := self.payments) is None:
