@@ -115,6 +115,8 @@ def values(valuation: Valuation, ax: Axes | None = None) -> Axes:
     ax.set_ylim(at[-1] - 0.7, 0.7)
     label = f"{shorten(valuation.semivalue)} {valuation.words.noun}, in units of utility"
     ax.set_xlabel(label, parse_math=False)
+    # At least two numbers, few enough not to touch: long names leave them half of the width.
+    ax.locator_params(axis="x", nbins=4)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     return ax
