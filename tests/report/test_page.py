@@ -150,6 +150,16 @@ def test_the_first_table_has_payments_beside_the_names_and_no_standard_deviation
     assert head[7:10] == ["Owner", "Payment (EUR)", "95\u00a0% interval"]
 
 
+def test_what_is_only_very_probable_is_written_the_same_way_in_table_and_figure():
+    v = valuation(4, mean=np.array([0.9, 0.2, 0.19, 0.1]), covariance=1e-5 * np.eye(4))
+    assert (v.probability_greater().to_numpy() == 1).any()  # rounded by the computer
+    shown = unescape(page([v]).split('id="ranking"')[1].split("</section>")[0])
+    assert ">99" in re.findall(r"<text[^>]*>([<>\d]*)</text>", shown)
+    cells = re.findall(r"<td>(.*?)\xa0%</td>", shown)
+    assert {">99", "<1"} < set(cells)
+    assert not {"100", "0"} & set(cells)
+
+
 def test_it_says_why_nobody_is_paid_in_words_of_the_page():
     refused = NotPayableError("not payable: no gain; to pay all the same, ", Remedy.ANYWAY)
     changed = InputError("/home/me/run/ledger.jsonl was changed: entry 1 is missing")

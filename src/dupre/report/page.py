@@ -22,7 +22,7 @@ from dupre.files import replace_text
 from dupre.notes import ABOUT_TABLE, Code, Note, select, warnings
 from dupre.predictor.calibration import Z95, Diagnostics
 from dupre.report.document import Heading, full_name, list_names, render, without_directories
-from dupre.report.plots import draw_figure, known_widths
+from dupre.report.plots import draw_figure, in_per_cent, known_widths
 from dupre.report.relations import Relation, relations
 from dupre.report.summary import (
     PAID_ANYWAY,
@@ -51,7 +51,7 @@ from dupre.result.as_text import (
 )
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
-from dupre.wording import join_list, number, percent, shorten
+from dupre.wording import join_list, number, shorten
 
 TITLE = "What each owner's data are worth"
 
@@ -412,7 +412,7 @@ def _probability_table(v: Valuation) -> Table:
     columns = ["Worth more than …", *(shorten(v.owners[i]) for i in order)]
     rows = [
         [Cell(full_name(v.owners[i]))]
-        + [Cell("–" if i == j else f"{percent(P[i, j])} %") for j in order]
+        + [Cell("–" if i == j else f"{in_per_cent(v, P[i, j])} %") for j in order]
         for i in order
     ]
     return Table("Probability that the row is worth more than the column", columns, rows)
