@@ -57,7 +57,7 @@ LINES = {
     "game": 1_308,
     "data": 1_162,
     "predictor": 1_881,
-    "utility": 1_532,
+    "utility": 1_547,
     "training": 898,
     "store": 1_092,
     "result": 1_852,
