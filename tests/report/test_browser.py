@@ -39,12 +39,15 @@ def browser():
         browser.close()
 
 
+HOSPITAL = "University Hospital of the Canton of Somewhere in the very Northern Part of the Country"
+
 REPORTS = {
     "usual": lambda: [valuation(6), replace(valuation(6), semivalue="Banzhaf")],
     "hostile": lambda: [valuation(names=HOSTILE)],
     "many": lambda: [valuation(100)],
     "troubled": lambda: [troubled()],
     "two": lambda: [valuation(2)],
+    "long": lambda: [valuation(names=[f"{HOSPITAL}, Department {i}" for i in range(12)])],
     "wide": lambda: [valuation(6, semivalue=f"semivalue {i}") for i in range(4)],
 }
 
@@ -207,7 +210,7 @@ def numbers(texts):
 def test_tables_are_sorted_by_click_and_from_the_keyboard(opened):
     page = opened("usual")
     head = page.locator(TABLE).locator("thead th")
-    for k, parse in ((1, numbers), (2, numbers), (0, list)):
+    for k, parse in ((1, numbers), (6, numbers), (0, list)):
         for _ in range(2):
             head.nth(k).locator("button").click()
             shown, order = parse(column(page, k)), head.nth(k).get_attribute("aria-sort")
@@ -225,6 +228,28 @@ def test_tables_are_sorted_by_click_and_from_the_keyboard(opened):
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.locator(TABLE).locator("thead th").nth(4).get_attribute("aria-sort")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", ["usual", "long"])
+def test_the_answer_is_seen_without_scrolling_sideways_and_names_take_few_lines(
+    opened, name, width
+):
+    page = opened(name, width)
+    boxes = "all => all.map(e => e.getBoundingClientRect()).map(b => [b.left, b.right, b.height])"
+    sides = page.eval_on_selector_all("#answer td, #answer th", boxes)
+    assert all(left >= 0 and right <= width for left, right, _ in sides)
+    names = page.eval_on_selector_all("#answer th bdi", boxes)
+    assert max(height for _, _, height in names) < 4 * 23  # of long names three lines
+
+
+def test_the_chart_is_printed_below_the_answer_and_the_table_has_no_shades(opened):
+    page = opened("usual")
+    page.emulate_media(media="print")
+    chart = page.locator("#answer figure").bounding_box()
+    assert chart["y"] + chart["height"] < 265 * 96 / 25.4  # A4 without its margins
+    image = "all => all.map(e => getComputedStyle(e).backgroundImage)"
+    assert set(page.eval_on_selector_all(".wide", image)) == {"none"}
 
 
 @pytest.mark.parametrize("width", [1280, 390])
