@@ -66,7 +66,7 @@ LINES = {
     "report": 1_840,
     "tables": 2_062,
     "runs": 1_858,
-    "cli": 1_035,
+    "cli": 1_040,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""
