@@ -381,7 +381,7 @@ def _payments(found: Payments | InputError) -> Shown:
     single = [name for name in ("payment", "already_paid", "difference") if name in frame]
     rows = []
     for name, row in frame.iterrows():
-        before = (Cell(number(row[key], found.places), row[key]) for key in single[1:])
+        before = [Cell(number(row[key], found.places), row[key]) for key in single[1:]]
         rows.append([Cell(full_name(str(name))), *_payment_cells(found, str(name)), *before])
     pay, *before = (Cell(number(float(frame[key].sum()), found.places)) for key in single)
     rows.append([Cell("Sum"), pay, Cell(""), *before])
