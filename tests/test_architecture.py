@@ -63,7 +63,7 @@ LINES = {
     "result": 1_852,
     "baselines": 613,
     "valuation": 3_042,
-    "report": 1_879,
+    "report": 1_892,
     "tables": 2_062,
     "runs": 1_858,
     "cli": 1_040,

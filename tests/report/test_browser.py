@@ -179,9 +179,13 @@ def test_a_statement_is_read_without_scrolling_sideways_and_nothing_covers_anoth
 def test_a_usual_statement_is_printed_in_ten_points_and_the_payment_comes_first(
     browser, tmp_path, paper
 ):
-    v = valuation(6)
+    names = [f"{HOSPITAL}, Department {i}" for i in range(12)]
+    sizes = [[name, s, -0.01, -0.02, 0.03] for name in names for s in range(12)]
+    table = pd.DataFrame(sizes, columns=["owner", "others", "value", "low", "high"])
+    parts = {"validation_rows": 900, "validating": {names[0]: 0.05}, "folds": 10}
+    v = change(valuation(names=names), contributions=table, **parts)
     paid = v.payments(10_000, currency="EUR", anyway=True)
-    path, *_ = write_statements(v, tmp_path, only=["owner 0"], paid=paid)
+    path, *_ = write_statements(v, tmp_path, only=names[:1], paid=paid)
     page = browser.new_page()
     page.goto(path.as_uri())
     assert b"/Count 1\n" in page.pdf(format=paper)

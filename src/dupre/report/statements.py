@@ -8,10 +8,12 @@ that of the utility, never money; what an amount paid by the values gives an own
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -60,9 +62,17 @@ SMALL_PRINT = (
 
 SIZES = "What your data add to groups of so many other owners, on average{} (95 % intervals):"
 
-MOST_LETTERS = 2_500
-"""Letters of a statement up to which it is printed in 10 points on one sheet, also of Letter; a
-longer one is printed in smaller ones."""
+MOST_IN_COLUMN = 7
+"""Caveats up to which they are printed in one column."""
+
+MOST_LINES = 38
+"""Lines of a statement up to which it is printed in 10 points on one sheet, also of Letter; a
+longer one is printed in smaller letters.
+
+Where lines break is estimated: of statements of 42 such lines some take a second sheet."""
+
+LOGO = 6
+"""Lines that a logo takes."""
 
 OF_DIGEST = (
     "It stays the same as long as no row is changed, added or left out; dupre verify computes it "
@@ -112,7 +122,7 @@ def statements(
     return [writer.write(int(i)) for i in v.order]
 
 
-def shared_words(v: Valuation, paid: Payments | InputError | None = None) -> dict[str, object]:
+def shared_words(v: Valuation, paid: Payments | InputError | None = None) -> dict[str, Any]:
     """What all statements have in common: the verdict, what they are about, the small print."""
     unit = metric_of(v).unit.strip()
     verdict, against = [v.verdict.kind.capitalize()], [*map(_tell_owner, _against(v))]
@@ -150,19 +160,28 @@ def write_statements(
             f"the directory {str(directory)!r} cannot be made ({cause.strerror}); choose another"
         ) from cause
     names, written = file_names(v.owners), []
-    shown = {"heading": heading, "title": heading.title or TITLE, "shared": shared_words(v, paid)}
+    shared, least = shared_words(v, paid), LOGO if heading.logo else 0
+    shown = {"heading": heading, "title": heading.title or TITLE, "shared": shared}
     for statement in statements(v, relations(v), paid):
         if not only or v.owners[statement.owner] in only:
             path = directory / names[statement.owner]
-            more = {"statement": statement, "dense": _letters(statement, shown) > MOST_LETTERS}
+            dense = least + _count_lines(statement, shared) > MOST_LINES
+            more = {"statement": statement, "dense": dense}
             replace_text(path, render("statement.html", shown | more))
             written.append(path)
     return written
 
 
-def _letters(statement: Statement, shown: Mapping[str, object]) -> int:
-    """About how many letters a statement has, with what all statements have in common."""
-    return len(repr(statement)) + len(repr(shown["shared"]))
+def _count_lines(statement: Statement, shared: Mapping[str, Any]) -> int:
+    """About how many lines a statement takes in 10 points, headings apart."""
+    texts = [statement.effect, *statement.paragraphs, *shared["against"]]
+    texts += [shared[name] for name in ("about", "sizes", "small")]
+    wide = [textwrap.wrap(statement.name, 55), *(textwrap.wrap(text, 90) for text in texts)]
+    wide += [textwrap.wrap(text, 70) for _, text in statement.checks]
+    several = len(statement.caveats) > MOST_IN_COLUMN  # then they are in two columns
+    narrow = [textwrap.wrap(text, 42 if several else 90) for text in statement.caveats]
+    rows = -(-len(statement.facts) // 4) - (-len(statement.sizes) // 5)
+    return sum(map(len, wide)) + sum(map(len, narrow)) // (1 + several) + 2 * rows
 
 
 def file_names(owners: Collection[str]) -> list[str]:
