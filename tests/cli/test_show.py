@@ -14,6 +14,7 @@ from commands import refuse, run
 @pytest.mark.slow
 def test_show_and_report_give_the_same_again(finished):
     assert run("show", "dupre-wine", cwd=finished).stdout == (finished / "out.txt").read_text()
+    assert run("show", "dupre-wine", cwd=finished).stderr == "Page: dupre-wine/report.html\n"
     done = run("show", "dupre-wine", "--json", cwd=finished)
     assert done.stderr == ""
     names = [v["semivalue"] for v in json.loads(done.stdout)["valuations"]]

@@ -39,12 +39,15 @@ def browser():
         browser.close()
 
 
+HOSPITAL = "University Hospital of the Canton of Somewhere in the very Northern Part of the Country"
+
 REPORTS = {
     "usual": lambda: [valuation(6), replace(valuation(6), semivalue="Banzhaf")],
     "hostile": lambda: [valuation(names=HOSTILE)],
     "many": lambda: [valuation(100)],
     "troubled": lambda: [troubled()],
     "two": lambda: [valuation(2)],
+    "long": lambda: [valuation(names=[f"{HOSPITAL}, Department {i}" for i in range(12)])],
     "wide": lambda: [valuation(6, semivalue=f"semivalue {i}") for i in range(4)],
 }
 
@@ -94,6 +97,8 @@ COUNTED = (
 )
 KNOWN = dict.fromkeys(COUNTED, 1_000) | {"part": 0.99, "column": "a column with a long name " * 2}
 """Facts of the notes of every code."""
+FACTS = {Code.FEW_OF_A_CLASS: {"rows": {"a class with a long name": 3, "b": 4, "c": 5, "d": 6}}}
+"""Facts of another kind in the notes of some codes."""
 
 
 @pytest.fixture(scope="module")
@@ -104,12 +109,18 @@ def statement(tmp_path_factory):
     table = pd.DataFrame(sizes, columns=["owner", "others", "value", "low", "high"])
     grave = [code for code in Code if code.severity != INFO and code not in DERIVED][:20]
     marks = {"fingerprints": {f"rows of {name}": "0123456789abcdef" * 2 for name in names}}
+    marks["rows held out"] = {names[0]: ", ".join(map(str, range(1_001, 1_101)))}
     settings = {"settings": {"metric": "accuracy"}, "utility": {"meaning": "a score " * 20}}
-    told = {"validation_rows": 900, "validating": {names[0]: 0.01}, "provenance": settings | marks}
+    told = {
+        "validation_rows": 900,
+        "validating": {names[0]: 0.12},
+        "folds": 1,
+        "provenance": settings | marks,
+    }
     many = {
         "contributions": table,
         "validation": np.eye(18) / 1e9,
-        "notes": tuple(note(code, "", **KNOWN) for code in grave),
+        "notes": tuple(note(code, "", **KNOWN | FACTS.get(code, {})) for code in grave),
     }
     found = change(valuation(names=names, rows=np.full(18, 12), **told, **many))
     paid = found.payments(1e9, currency="CHF", anyway=True)
@@ -156,7 +167,33 @@ def test_a_statement_is_read_without_scrolling_sideways_and_nothing_covers_anoth
     assert all(left >= 0 and right <= width for left, right, _, _ in boxes)
     for (a, b, c, d), (e, f, g, h) in combinations(boxes, 2):
         assert min(b, f) - max(a, e) <= 1 or min(d, h) - max(c, g) <= 1
-    assert "Payment, 95 % interval" in page.locator(".facts").inner_text().replace("\u00a0", " ")
+    assert "Payment, 95 % interval" in page.locator(".facts >> nth=0").inner_text().replace(
+        "\u00a0", " "
+    )
+    lines = "all => all.map(e => e.offsetHeight / parseFloat(getComputedStyle(e).lineHeight))"
+    assert max(page.eval_on_selector_all(".facts dd", lines)) < 1.5  # no interval is broken
+    page.close()
+
+
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
+def test_a_usual_statement_is_printed_in_ten_points_and_the_payment_comes_first(
+    browser, tmp_path, paper
+):
+    names = [f"{HOSPITAL}, Department {i}" for i in range(12)]
+    sizes = [[name, s, -0.01, -0.02, 0.03] for name in names for s in range(12)]
+    table = pd.DataFrame(sizes, columns=["owner", "others", "value", "low", "high"])
+    parts = {"validation_rows": 900, "validating": {names[0]: 0.05}, "folds": 10}
+    v = change(valuation(names=names), contributions=table, **parts)
+    paid = v.payments(10_000, currency="EUR", anyway=True)
+    path, *_ = write_statements(v, tmp_path, only=names[:1], paid=paid)
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    assert b"/Count 1\n" in page.pdf(format=paper)
+    page.emulate_media(media="print")
+    styles = "all => all.map(e => parseFloat(getComputedStyle(e).fontSize) * 0.75)"
+    assert min(page.eval_on_selector_all("p:not(.small), dd, dt, li", styles)) > 9.99
+    first, second = page.eval_on_selector_all(".facts dd", styles)[:2]
+    assert first > second
     page.close()
 
 
@@ -177,7 +214,7 @@ def numbers(texts):
 def test_tables_are_sorted_by_click_and_from_the_keyboard(opened):
     page = opened("usual")
     head = page.locator(TABLE).locator("thead th")
-    for k, parse in ((1, numbers), (2, numbers), (0, list)):
+    for k, parse in ((1, numbers), (6, numbers), (0, list)):
         for _ in range(2):
             head.nth(k).locator("button").click()
             shown, order = parse(column(page, k)), head.nth(k).get_attribute("aria-sort")
@@ -195,6 +232,28 @@ def test_tables_are_sorted_by_click_and_from_the_keyboard(opened):
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.locator(TABLE).locator("thead th").nth(4).get_attribute("aria-sort")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", ["usual", "long"])
+def test_the_answer_is_seen_without_scrolling_sideways_and_names_take_few_lines(
+    opened, name, width
+):
+    page = opened(name, width)
+    boxes = "all => all.map(e => e.getBoundingClientRect()).map(b => [b.left, b.right, b.height])"
+    sides = page.eval_on_selector_all("#answer td, #answer th", boxes)
+    assert all(left >= 0 and right <= width for left, right, _ in sides)
+    names = page.eval_on_selector_all("#answer th bdi", boxes)
+    assert max(height for _, _, height in names) < 4 * 23  # of long names three lines
+
+
+def test_the_chart_is_printed_below_the_answer_and_the_table_has_no_shades(opened):
+    page = opened("usual")
+    page.emulate_media(media="print")
+    chart = page.locator("#answer figure").bounding_box()
+    assert chart["y"] + chart["height"] < 265 * 96 / 25.4  # A4 without its margins
+    image = "all => all.map(e => getComputedStyle(e).backgroundImage)"
+    assert set(page.eval_on_selector_all(".wide", image)) == {"none"}
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -145,9 +145,23 @@ def test_the_answer_has_few_words_and_what_was_found_gravest_is_in_them(kind):
 def test_the_first_table_has_payments_beside_the_names_and_no_standard_deviations():
     v = valuation(4)
     head = re.findall("<th scope=.col.>(.*?)</th>", page([v], paid=v.payments(1, currency="EUR")))
-    first = ["Owner", "Payment (EUR)", "Rows", "Value", "95 % interval", "Share", "Rank (95 %)"]
+    first = ["Owner", "Payment (EUR)", "95 % interval", "Value", "Share", "Rank (95 %)", "Rows"]
     assert [cell.replace("\u00a0", " ") for cell in head[:7]] == first
     assert head[7:10] == ["Owner", "Payment (EUR)", "95\u00a0% interval"]
+    markup = page([v], paid=(paid := v.payments(10_000)))
+    low, high = paid.frame.loc[v.owners[v.order[0]], ["low", "high"]]
+    (first, *_) = re.findall("<td[^>]*>([^<]* … [^<]*)</td>", markup)
+    assert first == f"{low:,.2f} … {high:,.2f}"  # not that of the value
+
+
+def test_what_is_only_very_probable_is_written_the_same_way_in_table_and_figure():
+    v = valuation(4, mean=np.array([0.9, 0.2, 0.19, 0.1]), covariance=1e-5 * np.eye(4))
+    assert (v.probability_greater().to_numpy() == 1).any()  # rounded by the computer
+    shown = unescape(page([v]).split('id="ranking"')[1].split("</section>")[0])
+    assert ">99" in re.findall(r"<text[^>]*>([<>\d]*)</text>", shown)
+    cells = re.findall(r"<td>(.*?)\xa0%</td>", shown)
+    assert {">99", "<1"} < set(cells)
+    assert not {"100", "0"} & set(cells)
 
 
 def test_it_says_why_nobody_is_paid_in_words_of_the_page():

@@ -1,4 +1,4 @@
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import matplotlib
 import numpy as np
@@ -32,6 +32,21 @@ def test_every_figure_is_drawn_into_the_axes_given(draw):
         assert draw(valuation(n), ax=ax) is ax
         ax.figure.draw_without_rendering()
         assert ax.has_data()
+
+
+@pytest.mark.parametrize("size", [1e-5, 0.003, 0.004, 0.02, 0.7, 40.0, 4e4])
+def test_numbers_below_the_values_do_not_touch(size):
+    names = [f"a long name of a hospital {i}" for i in range(6)]
+    v = valuation(
+        names=names, mean=np.linspace(-size, size, 6), covariance=size**2 / 50 * np.eye(6)
+    )
+    ax = Figure(figsize=(4.8, 3), dpi=72, layout="constrained").add_subplot()
+    plots.values(v, ax=ax).figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
+    left, right = ax.get_xlim()
+    boxes = [b for b, at in zip(boxes, ax.get_xticks(), strict=True) if left <= at <= right]
+    assert len(boxes) >= 2
+    assert all(other.x0 - one.x1 > 4 for one, other in pairwise(boxes))
 
 
 def test_without_axes_a_pyplot_figure_is_made_and_with_them_none():
@@ -77,7 +92,11 @@ def test_a_matrix_tells_probabilities_or_distances_where_there_is_room():
              for t in plots.ranking(v, axes()).texts}  # fmt: skip
     assert len(shown) == 20
     for (i, j), text in shown.items():
-        assert float(text) == pytest.approx(np.clip(P[i, j], 1, 99), abs=0.51)
+        if text in (">99", "<1"):
+            assert (P[i, j] >= 99.5) if text == ">99" else (P[i, j] < 0.5)
+        else:
+            assert 1 <= int(text) <= 99
+            assert int(text) == pytest.approx(P[i, j], abs=0.51)
     assert not plots.ranking(valuation(13), axes()).texts
     assert {t.get_text() for t in plots.ranking(exact(), axes()).texts} == {"0", "100"}
 

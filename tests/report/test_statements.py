@@ -12,7 +12,13 @@ from dupre.notes import GUESSED, INFO, SHORT, Code, note
 from dupre.report.document import Heading, read_logo
 from dupre.report.page import page
 from dupre.report.relations import Relation
-from dupre.report.statements import file_names, statements, write_statements
+from dupre.report.statements import (
+    OF_DIGEST,
+    file_names,
+    shared_words,
+    statements,
+    write_statements,
+)
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
 from dupre.result.records import Duplicates, TrainingNoise
 from dupre.result.verdict import RESERVED
@@ -27,7 +33,11 @@ def plain(texts):
 
 def of(v, owner, relations=()):
     (found,) = [s for s in statements(v, list(relations)) if v.owners[s.owner] == owner]
-    return plain([found.effect, *found.paragraphs]), plain(found.caveats), dict(found.facts)
+    return (
+        plain(filter(None, [found.effect, *found.paragraphs])),
+        plain(found.caveats),
+        dict(found.facts),
+    )
 
 
 def three(mean, std=0.001, **others):
@@ -100,7 +110,8 @@ def test_neighbours_and_what_is_undecided_are_told_with_the_odds():
         "Of the other owners 1 is surely worth more and 1 surely worth less; with 1 the order is "
         "not settled."
     ) in of(v, "owner 1")[0]
-    assert "0 are surely worth more and 3 surely worth less; with 0 the" in of(v, "owner 0")[0]
+    assert "Of the other owners 3 are surely worth less." in of(v, "owner 0")[0]
+    assert "Of the other owners 3 are surely worth more." in of(v, "owner 3")[0]
     nothing = change(v, covariance=np.eye(4))
     assert "The order is settled with none of the other owners." in of(nothing, "owner 1")[0]
 
@@ -148,7 +159,7 @@ def test_semivalues_are_said_to_agree_or_not():
 def test_a_value_is_put_into_words_with_its_interval_and_doubt_is_not_hidden():
     words, _, facts = of(three([0.3, 0.2, 0.1]), "owner 1")
     assert words.startswith(
-        "Adding the data of owner 1 to a group of other owners raises the utility of the model by "
+        "Adding your data to a group of other owners raises the utility of the model by "
         "0.2000 (95 %: 0.1980 to 0.2020) on average. The average is over groups of every size, "
         "each size counting alike."
     )
@@ -163,7 +174,7 @@ def test_a_value_is_put_into_words_with_its_interval_and_doubt_is_not_hidden():
     v = three([0.3, -0.2, 0.001])
     assert "lowers the utility of the model by 0.2000" in of(v, "owner 1")[0]
     assert "A negative value means that" in of(v, "owner 1")[0]
-    assert "not settled whether these data help or harm" in of(v, "owner 2")[0]
+    assert "not settled whether your data help or harm" in of(v, "owner 2")[0]
     assert "negative" not in of(v, "owner 0")[0]
 
 
@@ -171,10 +182,10 @@ def test_semivalues_payments_and_metrics_are_explained_in_their_own_words():
     v = three([0.3, 0.2, 0.1])
     assert "all possible groups, each" in of(change(v, semivalue="Banzhaf"), "owner 0")[0]
     alone = of(change(v, semivalue="leave-one-out"), "owner 0")[0]
-    assert alone.startswith("Adding the data of owner 0 to those of all other owners raises")
+    assert alone.startswith("Adding your data to those of all other owners raises")
     assert "Some groups count more" in of(change(v, semivalue="mine"), "owner 0")[0]
     words, _, facts = of(least_core(), "owner 0")
-    assert words.startswith("owner 0 is to be paid 0.20")
+    assert words.startswith("You are to be paid 0.20")
     assert "Least core payment" in facts
     for metric, words in (
         ("accuracy", "raises accuracy by 20.0 points (95 %: 19.8 to 20.2)"),
@@ -212,13 +223,13 @@ def test_an_effect_is_called_small_only_if_its_whole_interval_is():
     assert hardly in of(exactly, "owner 2")[0]
     words = of(three([0.3, 1e-6, 0.1], std=1.1), "owner 1")[0]
     assert words.startswith(
-        "It is not known whether adding the data of owner 1 to a group of other owners raises or "
+        "It is not known whether adding your data to a group of other owners raises or "
         "lowers the utility of the model on average (95 %: −2.2 to 2.2)."
     )
     settings = {"provenance": {"settings": {"metric": "accuracy"}}}
     last = three([0.3, 1e-6, 0.1], std=0.1, semivalue="leave-one-out", **settings)
     assert of(last, "owner 1")[0].startswith(
-        "It is not known whether adding the data of owner 1 to those of all other owners raises or "
+        "It is not known whether adding your data to those of all other owners raises or "
         "lowers accuracy (95 %: −20 to 20 points)."
     )
     narrow = three([0.3, 0.02, 0.1], std=(1.1, 0.001, 1.1))
@@ -230,17 +241,21 @@ def test_what_was_trained_alone_and_without_and_whose_rows_are_the_same_is_told(
     frame = v.facts.evidence.coalitions
     alone = frame["utility"][frame["members"] == ("owner 2",)].iloc[0]
     without = frame["utility"][frame["members"] == ("owner 0", "owner 1", "owner 3")].iloc[0]
-    words = of(v, "owner 2")[0]
-    assert f"A model trained on these data alone reached {alone:.4g}" in words
-    lost = v.facts.grand - without
-    assert (
-        f"Without these data the others reached {without:.4g}: {lost:.2g} lost by leaving them "
-        "out, in the largest group only."
-    ) in words
+    for metric, one, other, both, added in (
+        ("mine", f"{alone:.4g}", f"{without:.4g}", "0.9", f"{0.9 - without:.2g}"),
+        ("accuracy", "30.0 %", "70.0 %", "90.0 %", "20.0 points"),
+    ):
+        words = of(change(v, provenance={"settings": {"metric": metric}}), "owner 2")[0]
+        assert f"A model trained on your data alone reached {one}. " in words
+        assert (
+            f"All other owners together reached {other} without your data and {both} with them: "
+            f"to this one group, the largest, your data add {added}."
+        ) in words
+    assert "Accuracy is 90.0 % with the data of all owners and 10.0 % without any; the" in words
     assert "alone reached" not in of(change(v, evidence=None), "owner 2")[0]
     told = [Relation((0, 2), "Ada and Bob hold the same rows."), Relation((2,), "They are unlike.")]
     words = of(v, "owner 2", told)[0]
-    assert "They are unlike. Other owners hold data that are the same or alike." in words
+    assert "unlike those of all others. Other owners hold data that are the same" in words
     assert "Ada" not in words
     assert "the same or alike" not in of(v, "owner 1", told)[0]
 
@@ -249,8 +264,8 @@ def test_caveats_tell_of_predictions_few_rows_and_failures():
     v = troubled(rows=np.array([40, 12, 40, 40, 40]))
     caveats = of(v, "owner 1")[1]
     assert "12 rows are few" in caveats
-    assert "1 training with these data failed; its utility was predicted." in caveats
-    assert "Missing trainings: 2 of the 11 most important." in caveats
+    assert "1 training with your data failed; its utility was predicted." in caveats
+    assert shared_words(v)["against"] == ["Missing trainings: 2 of the 11 most important."]
     assert "Of the 31 coalitions behind the values, 3 were not trained but predicted" in caveats
     assert of(exact(rows=np.full(4, 50), validation=np.zeros((4, 4))), "owner 1")[1] == ""
 
@@ -259,11 +274,32 @@ def test_every_caveat_of_the_result_is_told_also_if_an_owner_is_called_like_a_nu
     """A class called 1 was once taken for the owner 1, and its caveat hidden."""
     worse = note(Code.WORSE_THAN_NOTHING, "1", all=1.0, none=2.0)
     one = note(Code.UNEQUAL_CLASSES, "1 and 2", of="1", part=0.95)
+    rare = note(Code.FEW_OF_A_CLASS, "1 of '1'", rows={"1": 1, "Ada": 3}, needed=10)
     v = valuation(5, names="12345", grand=1.0, empty=2.0, notes=(one, worse))
+    assert shared_words(v)["against"][0] == "All data together score worse (1) than none (2)."
+    assert shared_words(v)["against"] == [one.short for one in v.verdict.reasons[:3]]
     for statement in statements(v, []):
-        assert statement.caveats[0] == "All data together score worse (1) than none (2)."
         assert "Accuracy, and 95 % of the validation rows are of one class." in statement.caveats
-        assert set(statement.caveats) >= {one.short for one in v.verdict.reasons}
+        assert not {one.short for one in v.verdict.reasons} & set(statement.caveats)
+    payable = change(v, grand=2.0, empty=0.0, notes=(rare,))
+    assert shared_words(payable)["against"] == []
+    for statement in statements(payable, []):
+        assert (
+            "Too few validation rows of some class: 1 row of '1' and 3 rows of 'Ada'."
+            in statement.caveats
+        )
+
+
+def test_an_owner_is_told_why_it_is_paid_nothing_and_never_to_train():
+    v = three([0.3, 0.2, -0.1], diagnostics=replace(DIAGNOSTICS, r2=-0.2))
+    rule = "Payments are in proportion to the Shapley values; who is at or below zero gets nothing."
+    first, _, last = statements(v, [], v.payments(600, anyway=True))
+    assert first.paragraphs[0] == rule
+    assert last.paragraphs[0] == f"Nothing is paid, as the value is −0.1000. {rule}"
+    assert statements(v, [])[0].paragraphs[0] == ""
+    for one in (first, last):
+        assert "The predictor is no better than a constant." in one.caveats
+        assert "train more" not in plain(one.caveats)
 
 
 def test_every_grave_note_has_a_short_form_without_names():
@@ -284,9 +320,12 @@ def test_an_owner_can_check_its_rows():
     parts = {"owner 0": 0.2, "owner 1": 0.3, "owner 2": 0.5}
     dealt = {"rows": np.full(3, 30), "validation_rows": 100, "validating": parts}
     v = valuation(3, **dealt, folds=10, provenance=marks)
-    digest = "digest {}; another one if any row changes"
-    held = {"rows held out": {"owner 0": ", ".join(map(str, range(3, 23)))}}
-    first = ", ".join(map(str, range(3, 15)))
+    digest = "digest {}. " + OF_DIGEST
+    rows = ", ".join(map(str, range(3, 73)))
+    held = {"rows held out": {"owner 0": rows.partition(", 23")[0]}}
+    numbered = "numbered from 1 in the order of your rows: "
+    apart, trained = "the 100 validation rows are a file of their own", "among the rows to train on"
+    seen = note(Code.SEEN_ROWS, "", seen=7, rows=100)
     checks = {v.owners[one.owner]: one.checks for one in statements(v, [])}
     assert checks["owner 1"] == [
         ("Rows of yours that validated", "all 30, each once"),
@@ -295,13 +334,22 @@ def test_an_owner_can_check_its_rows():
     for changes, words in (
         ({}, "20 different ones, each once"),
         ({"folds": 1}, "20 of 30"),
-        ({"folds": 1, "provenance": marks | held}, f"20 of 30: numbers {first} and 8 more"),
-        ({"validating": {}}, "none: the 100 validation rows come from elsewhere"),
+        (
+            {"folds": 1, "provenance": marks | held},
+            f"20 of 30, {numbered}{held['rows held out']['owner 0']}",
+        ),
+        ({"validating": {}}, apart),
+        ({"validating": {}, "notes": (seen,)}, f"{apart}; 7 of them are also {trained}"),
     ):
         found = {one.owner: one.checks for one in statements(change(v, **changes), [])}
         assert found[0][0] == ("Rows of yours that validated", words)
     (bare, *_) = statements(valuation(3), [])
     assert bare.checks == []
+
+    many = {"rows": np.full(3, 300), "validation_rows": 350, "folds": 1}
+    v = change(v, **many, provenance=marks | {"rows held out": {"owner 0": rows}})
+    words = statements(v, [])[0].checks[0][1]
+    assert words.startswith(f"70 of 300, {numbered}{rows.partition(', 63')[0]}, …; all are in")
 
 
 def test_files_of_statements_name_no_other_owner(tmp_path):
@@ -334,6 +382,16 @@ def test_files_of_statements_name_no_other_owner(tmp_path):
         write_statements(v, tmp_path, only=["Bop"], heading=Heading())
 
 
+def test_files_of_long_names_end_as_the_names_do():
+    hospital = "University Hospital of the Canton in the very Northern Part of the Country, "
+    names = [f"{hospital}Department {i}" for i in range(1, 13)]
+    for i, file in enumerate(file_names(names), start=1):
+        assert file.endswith(f"-Country-Department-{i}.html")
+        assert len(file) <= len("statement-.html") + 60
+    inside = [f"{'a' * 50} {i} {'b' * 50}" for i in range(3)]  # different in the middle alone
+    assert len(set(file_names(inside))) == 3
+
+
 def test_an_owner_is_told_of_a_decisive_training_without_the_names_of_others():
     changes, scored = {"A": -0.472, "B": 0.455}, {"utility": 0.08, "typical": 0.9}
     one = note(Code.DECISIVE_TRAINING, "", members=["A", "B"], **scored, changes=changes)
@@ -344,7 +402,7 @@ def test_an_owner_is_told_of_a_decisive_training_without_the_names_of_others():
         text = "A group of owners scored 0.08, others of this size about 0.9: check rows."
         assert text in caveats
         changes = {"A": ["−0.4720"], "B": ["0.4550"]}.get(name, [])
-        alone = [f"That training alone changes this value by {by}." for by in changes]
+        alone = [f"That training alone changes your value by {by}." for by in changes]
         assert [text for text in caveats if "alone changes" in text] == alone
 
 
@@ -390,7 +448,7 @@ def test_a_payment_is_told_with_its_interval_the_amount_and_what_was_paid_before
         ("Difference", "200.00"),
         ("Amount shared by all", "600.00"),
     ]
-    assert statements(v, [], InputError("not payable"))[0].facts[0][0] == "Rows"
+    assert statements(v, [], InputError("not payable"))[0].facts[0][0] == "Shapley value"
 
 
 def test_where_all_are_below_zero_nobody_is_worth_most():

@@ -286,3 +286,16 @@ def test_what_cannot_be_split_is_refused_before_anything_is_trained():
             validation=dupre.Folds(5),
             metric="roc_auc_ovr",
         )
+
+
+def test_what_decides_a_split_is_told_in_words():
+    for split, words in (
+        (dupre.Folds(), "10 folds"),
+        (dupre.Folds(3, by=np.arange(90) % 9), "3 folds, those of a label together"),
+        (
+            dupre.Folds(3, in_time=np.arange(90), equal_owners=True),
+            "3 folds, in time; rows of every owner weigh the same",
+        ),
+        (dupre.Holdout(0.25), "0.25 of the rows held out"),
+    ):
+        assert describe(make(split)).fingerprint["folds"].description == words

@@ -317,7 +317,9 @@ AFTER = _option("DIR", "Go on with the ledger of this run, such as that of the q
 DRY_RUN = _flag("Print, and change nothing.", "--dry-run")
 STATEMENTS = _option("DIR", "Write a page for each owner that names no other owner.")
 PDF = _flag(
-    "Also as PDF, beside each page; printed by an installed Chromium, Chrome or Edge.", "--pdf"
+    "Also as PDF: the page, or with --statements the statements instead; printed by an installed "
+    "Chromium, Chrome or Edge.",
+    "--pdf",
 )
 EXCEL = _flag("Also write the values and all that belongs to them as values.xlsx.", "--excel")
 ONLY = _option("NAME", "With --statements: this owner alone; repeatable.")

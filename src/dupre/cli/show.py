@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from dupre.cli import options as o
-from dupre.cli.output import Place, Printing, about_a_run, prints_values
+from dupre.cli.output import Place, Printing, about_a_run, prints_values, say
 from dupre.notes import Code, note
 
 if TYPE_CHECKING:
@@ -28,7 +28,10 @@ def show(
     from dupre.runs.directory import RunDirectory
 
     valuations, _ = results_so_far(place, semivalue)
-    printing.print(valuations, RunDirectory(place.run))
+    directory = RunDirectory(place.run)
+    printing.print(valuations, directory)
+    if directory.report.is_file() and not printing.json:
+        say(f"Page: {directory.report}")
     printing.end(valuations)
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
 from dupre.errors import InputError
 from dupre.report.document import without_directories
 from dupre.report.summary import PAID_ANYWAY, last_day, meaning
-from dupre.result.as_text import gain_in_words, how_sure, what_next
+from dupre.result.as_text import decimals, gain_in_words, how_sure, what_next
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
 from dupre.wording import FORMULA, cut, escape_controls
@@ -37,7 +37,24 @@ NUMBER = 10
 OF_TRAININGS = ("coalition", "repeat", "utility", "seconds", "failure", "finished")
 """Columns of the trainings; seeds, workers and resamples are in the store alone."""
 
+HEADINGS = {
+    "std": "standard deviation",
+    "low": "95 % from",
+    "high": "95 % to",
+    "best": "best rank (95 %)",
+    "worst": "worst rank (95 %)",
+    "already_paid": "already paid",
+}
+"""What columns are called, unless by their own names."""
+
 Rows = Sequence[Sequence[Any]]
+
+
+class Fraction(NamedTuple):
+    """A number and the format that Excel shows it in; the cell holds all its digits."""
+
+    number: float
+    format: str
 
 
 def workbook(valuations: Sequence[Valuation], paid: Payments | InputError | None = None) -> bytes:
@@ -61,12 +78,11 @@ def workbook(valuations: Sequence[Valuation], paid: Payments | InputError | None
     _add(book, "answer", _answer(valuations, paid))
     names = [v.semivalue for v in valuations]
     frames = [v.to_frame().iloc[v.order] for v in valuations]
-    values = pd.concat(frames, keys=names, names=["semivalue"])
-    _add(book, "values", _rows(values.reset_index()))
+    values = pd.concat(frames, keys=names, names=["semivalue"]).reset_index()
+    _add(book, "values", _rows(values, _format(max(map(decimals, valuations)))))
     if isinstance(paid, Payments):
         payments = paid.table().drop(columns="value").assign(currency=paid.currency)
-        number = f"#,##0.{'0' * paid.places}".rstrip(".")
-        _add(book, "payments", _rows(payments.reset_index()), number=number)
+        _add(book, "payments", _rows(payments.reset_index(), _format(paid.places)))
     _add(book, "notes", _notes(valuations))
     _add(book, "trainings", _trainings(valuations[0]))
     kept = io.BytesIO()
@@ -78,7 +94,7 @@ def _answer(valuations: Sequence[Valuation], paid: Payments | InputError | None)
     """What the first screen says, a line each; a column for each semivalue."""
     first = valuations[0]
     rows: list[list[Any]] = [
-        ["", *(v.semivalue for v in valuations)],
+        ["answer", *(v.semivalue for v in valuations)],
         ["verdict", *(v.verdict.kind for v in valuations)],
         ["why", *(" ".join(one.short for one in v.verdict.reasons) for v in valuations)],
         ["gain", *(gain_in_words(v) for v in valuations)],
@@ -89,10 +105,29 @@ def _answer(valuations: Sequence[Valuation], paid: Payments | InputError | None)
     ]
     if isinstance(paid, Payments):
         anyway = f"{PAID_ANYWAY}. " if paid.anyway else ""
-        rows += [["payments", f"{anyway}{paid.rule}"], ["amount", paid.amount]]
+        rows += [
+            ["payments", f"{anyway}{paid.rule}"],
+            ["amount", Fraction(paid.amount, _format(paid.places))],
+        ]
     elif paid is not None:
         rows.append(["payments", f"none: {without_directories(str(paid))}"])
-    return rows
+    return [*rows, [], *_owners(first, paid)]
+
+
+def _owners(v: Valuation, paid: Payments | InputError | None) -> Rows:
+    """Who is paid, or worth, how much, as in the first table of the page."""
+    columns = ["value", "low", "high", "share", "best", "worst", "rows"]
+    frame = v.to_frame().iloc[v.order][columns].reset_index()
+    head, *rows = _rows(frame, _format(decimals(v)))
+    if not isinstance(paid, Payments):
+        return [head, *rows]
+    names = ["payment", "low", "high"]
+    _, *amounts = _rows(paid.frame.loc[frame["owner"], names], _format(paid.places))
+    of_payment = [f"payment {paid.currency}".strip(), HEADINGS["low"], HEADINGS["high"]]
+    return [
+        [head[0], *of_payment, head[1], *head[4:]],
+        *([row[0], *own, row[1], *row[4:]] for row, own in zip(rows, amounts, strict=True)),
+    ]
 
 
 def _notes(valuations: Sequence[Valuation]) -> Rows:
@@ -108,35 +143,55 @@ def _trainings(v: Valuation) -> Rows:
     trained = v.evaluations[[name for name in OF_TRAININGS if name in v.evaluations]]
     if "failure" in trained:
         trained = trained.assign(failure=trained["failure"].map(without_directories))
-    return _rows(trained)
+    return _rows(trained, "0.0000")
 
 
-def _rows(frame: pd.DataFrame) -> Rows:
-    return [list(frame.columns), *frame.itertuples(index=False, name=None)]
+def _format(places: int) -> str:
+    """The format of numbers with so many decimals."""
+    return f"#,##0.{'0' * places}".rstrip(".")
 
 
-def _add(book: Workbook, name: str, rows: Rows, *, number: str = "General") -> None:
-    """Add a sheet of rows, the first of them headings; `number` is the format of fractions."""
+def _rows(frame: pd.DataFrame, form: str) -> Rows:
+    """Headings and rows; fractions in a format, shares in per cent."""
+    forms = [
+        ("0.0%" if name == "share" else form) if kind.kind == "f" else ""
+        for name, kind in frame.dtypes.items()
+    ]
+    rows = [
+        [Fraction(thing, form) if form else thing for thing, form in zip(row, forms, strict=True)]
+        for row in frame.itertuples(index=False, name=None)
+    ]
+    return [[_heading(str(name)) for name in frame.columns], *rows]
+
+
+def _heading(name: str) -> str:
+    """What a column is called: `deviation by noise` of `noise_std`."""
+    source, _, last = name.rpartition("_")
+    return f"deviation by {source}" if last == "std" and source else HEADINGS.get(name, name)
+
+
+def _add(book: Workbook, name: str, rows: Rows) -> None:
+    """Add a sheet of rows, the first of them headings."""
     sheet = book.create_sheet(name)
     for i, row in enumerate(rows, start=1):
         for j, thing in enumerate(row, start=1):
-            _fill(sheet, i, j, thing, number)
+            _fill(sheet, i, j, thing)
     sheet.freeze_panes = "B2"
     for cells in sheet.columns:
         longest = max([NUMBER, *(len(cell.value) for cell in cells if cell.data_type == "s")])
         sheet.column_dimensions[cells[0].column_letter].width = min(longest, WIDEST) + 2
 
 
-def _fill(sheet: Worksheet, i: int, j: int, thing: Any, number: str) -> None:
+def _fill(sheet: Worksheet, i: int, j: int, thing: Any) -> None:
     from openpyxl.styles import Alignment, Font
 
     cell = sheet.cell(i, j)
-    cell.font = Font(bold=i == 1)
+    cell.font = Font(bold=i == 1 or thing == "owner")  # headings
     if isinstance(thing, Integral):
         cell.value = int(thing)
-    elif isinstance(thing, Real):
-        cell.value = float(thing) if math.isfinite(thing) else None
-        cell.number_format = number
+    elif isinstance(thing, Fraction):
+        cell.value = float(thing.number) if math.isfinite(thing.number) else None
+        cell.number_format = thing.format
     elif thing:
         cell.value = cut(escape_controls(str(thing)), LONGEST_CELL)
         # Last: openpyxl takes what begins with = for a formula, and #N/A for an error.

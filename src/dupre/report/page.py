@@ -22,7 +22,7 @@ from dupre.files import replace_text
 from dupre.notes import ABOUT_TABLE, Code, Note, select, warnings
 from dupre.predictor.calibration import Diagnostics
 from dupre.report.document import Heading, full_name, list_names, render, without_directories
-from dupre.report.plots import draw_figure, known_widths
+from dupre.report.plots import draw_figure, in_per_cent, known_widths
 from dupre.report.relations import Relation, relations
 from dupre.report.summary import (
     PAID_ANYWAY,
@@ -51,7 +51,7 @@ from dupre.result.as_text import (
 )
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
-from dupre.wording import join_list, number, percent, shorten
+from dupre.wording import join_list, number, shorten
 
 TITLE = "What each owner's data are worth"
 
@@ -294,19 +294,25 @@ def _sentence(one: Note) -> str:
 
 
 def _values_table(v: Valuation, paid: Payments | InputError | None) -> Table:
-    """The table of values, and of payments if there are any."""
-    columns = [heading.capitalize() for heading in table_headings(v)]
-    rows = [
-        [Cell(full_name(v.owners[i])), *(Cell(*entry) for entry in entries)]
-        for i, *entries in table_lines(v)
-    ]
+    """Who is paid, or worth, how much, with the interval of that first; then what explains it."""
+    columns = ["Owner", v.words.noun.capitalize(), "95 % interval", "Share", "Rank (95 %)", "Rows"]
+    rows = []
+    for line in table_lines(v):
+        main = [Cell(*line.value), Cell(*line.interval)]
+        if isinstance(paid, Payments):  # the interval of the value is in another section
+            main = [*_payment_cells(paid, v.owners[line.owner]), Cell(*line.value)]
+        more = (Cell(*entry) for entry in (line.share, line.rank, line.rows))
+        rows.append([Cell(full_name(v.owners[line.owner])), *main, *more])
     if isinstance(paid, Payments):
-        # Beside the name: a narrow screen shows the first columns.
-        columns.insert(1, f"Payment{_unit(paid)}")
-        for i, cells in zip(v.order, rows, strict=True):
-            amount = float(paid.frame["payment"][v.owners[i]])
-            cells.insert(1, Cell(number(amount, paid.places), amount))
+        columns[1:3] = [f"Payment{_unit(paid)}", "95 % interval", columns[1]]
     return Table("All owners", columns, rows, sortable=True)
+
+
+def _payment_cells(paid: Payments, owner: str) -> list[Cell]:
+    """A payment and its interval."""
+    pay, low, high = (float(paid.frame[name][owner]) for name in ("payment", "low", "high"))
+    interval = f"{number(low, paid.places)} … {number(high, paid.places)}"
+    return [Cell(number(pay, paid.places), pay), Cell(interval, low)]
 
 
 def _unit(paid: Payments) -> str:
@@ -329,18 +335,20 @@ def _stds_by_source(v: Valuation) -> dict[str, Floats]:
 
 
 def _deviations_table(v: Valuation) -> Table | None:
-    """Standard deviations by their sources; None if nothing is uncertain."""
+    """Intervals, and standard deviations by their sources; None if nothing is uncertain."""
     if not v.std.any():
         return None
     stds, places = {**_stds_by_source(v), "in all": v.std.to_numpy()}, decimals(v) + 1
     rows = [
         [
-            Cell(full_name(v.owners[i])),
-            *(Cell(number(s[i], places), float(s[i])) for s in stds.values()),
+            Cell(full_name(v.owners[line.owner])),
+            Cell(*line.interval),
+            *(Cell(number(s[line.owner], places), float(s[line.owner])) for s in stds.values()),
         ]
-        for i in v.order
+        for line in table_lines(v)
     ]
-    columns = ["Owner", *(f"{source[:1].upper()}{source[1:]}" for source in stds)]
+    columns = ["Owner", f"{v.words.noun.capitalize()}, 95 % interval"]
+    columns += [f"{source[:1].upper()}{source[1:]}" for source in stds]
     return Table("Standard deviations by their source", columns, rows, sortable=True)
 
 
@@ -373,10 +381,8 @@ def _payments(found: Payments | InputError) -> Shown:
     single = [name for name in ("payment", "already_paid", "difference") if name in frame]
     rows = []
     for name, row in frame.iterrows():
-        pay, *before = (Cell(number(row[key], found.places), row[key]) for key in single)
-        low, high = (number(row[key], found.places) for key in ("low", "high"))
-        interval = Cell(f"{low} … {high}", row["low"])
-        rows.append([Cell(full_name(str(name))), pay, interval, *before])
+        before = [Cell(number(row[key], found.places), row[key]) for key in single[1:]]
+        rows.append([Cell(full_name(str(name))), *_payment_cells(found, str(name)), *before])
     pay, *before = (Cell(number(float(frame[key].sum()), found.places)) for key in single)
     rows.append([Cell("Sum"), pay, Cell(""), *before])
     columns = ["Owner", f"Payment{_unit(found)}", "95 % interval"]
@@ -412,7 +418,7 @@ def _probability_table(v: Valuation) -> Table:
     columns = ["Worth more than …", *(shorten(v.owners[i]) for i in order)]
     rows = [
         [Cell(full_name(v.owners[i]))]
-        + [Cell("–" if i == j else f"{percent(P[i, j])} %") for j in order]
+        + [Cell("–" if i == j else f"{in_per_cent(v, P[i, j])} %") for j in order]
         for i in order
     ]
     return Table("Probability that the row is worth more than the column", columns, rows)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -25,7 +25,7 @@ from dupre.errors import InputError
 from dupre.predictor.calibration import Z95
 from dupre.result.records import Evidence
 from dupre.result.valuation import Valuation
-from dupre.wording import join_list, shorten
+from dupre.wording import join_list, percent, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,6 +115,8 @@ def values(valuation: Valuation, ax: Axes | None = None) -> Axes:
     ax.set_ylim(at[-1] - 0.7, 0.7)
     label = f"{shorten(valuation.semivalue)} {valuation.words.noun}, in units of utility"
     ax.set_xlabel(label, parse_math=False)
+    # At least two numbers, few enough not to touch: long names leave them half of the width.
+    ax.locator_params(axis="x", nbins=4)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     return ax
@@ -125,10 +127,19 @@ def ranking(valuation: Valuation, ax: Axes | None = None) -> Axes:
     order = valuation.order
     probability = valuation.probability_greater().to_numpy()[np.ix_(order, order)]
     np.fill_diagonal(probability, 0.5)
-    # If anything is uncertain, rounding must not show 0 or 100.
-    shown = np.clip(probability, 0.01, 0.99) if valuation.std.any() else probability
+
+    def shown(i: int, j: int) -> str:
+        return in_per_cent(valuation, probability[i, j])
+
     title = "Is the row worth more than the column? Probability in %"
     return _matrix(valuation, ax, order, shade=2 * probability - 1, shown=shown, title=title)
+
+
+def in_per_cent(valuation: Valuation, probability: float) -> str:
+    """P(one owner is worth more than another): `97`, `>99`; `100` only if nothing is uncertain."""
+    # The rounding of a computer makes certainties of what is only very probable.
+    least = 1e-9 if valuation.std.any() else 0.0
+    return percent(min(max(probability, least), 1 - least))
 
 
 def distances(valuation: Valuation, ax: Axes | None = None) -> Axes:
@@ -137,7 +148,11 @@ def distances(valuation: Valuation, ax: Axes | None = None) -> Axes:
     typical = float(np.median(matrix[~np.eye(len(matrix), dtype=bool)]) or matrix.max() or 1.0)
     order, shade = np.arange(len(matrix)), matrix / max(matrix.max(), typical)
     title = "Distance between the data; a typical pair is 100"
-    return _matrix(valuation, ax, order, shade=shade, shown=matrix / typical, title=title)
+
+    def shown(i: int, j: int) -> str:
+        return f"{100 * matrix[i, j] / typical:.0f}"
+
+    return _matrix(valuation, ax, order, shade=shade, shown=shown, title=title)
 
 
 def owner_map(valuation: Valuation, ax: Axes | None = None) -> Axes:
@@ -387,12 +402,18 @@ def _thin_out(frame: pd.DataFrame, by: str) -> pd.DataFrame:
 
 
 def _matrix(
-    valuation: Valuation, ax: Axes | None, order: Ints, *, shade: Floats, shown: Floats, title: str
+    valuation: Valuation,
+    ax: Axes | None,
+    order: Ints,
+    *,
+    shade: Floats,
+    shown: Callable[[int, int], str],
+    title: str,
 ) -> Axes:
     """Cells shaded by a number from -1 (ODD) over 0 (nothing) to 1 (DATA).
 
-    The numbers `shown`, in per cent, are written into them if the owners are few. The title is
-    another one if not all owners are named.
+    What `shown` says of them is written into them if the owners are few. The title is another one
+    if not all owners are named.
     """
     from matplotlib.colors import to_rgb
 
@@ -412,9 +433,9 @@ def _matrix(
     ax.set_xticks(at, labels=labels, parse_math=False, fontsize=SMALL, rotation=90)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    for (i, j), part in np.ndenumerate(shown) if n <= MOST_IN_WORDS else ():
+    for i, j in np.ndindex(n, n) if n <= MOST_IN_WORDS else ():
         if i != j:
-            ax.text(j, i, f"{100 * part:.0f}", ha="center", va="center", fontsize=SMALL)
+            ax.text(j, i, shown(i, j), ha="center", va="center", fontsize=SMALL)
     return ax
 
 

@@ -8,10 +8,12 @@ that of the utility, never money; what an amount paid by the values gives an own
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.game.coalitions import find_owner
 from dupre.notes import Code, Note, select
-from dupre.report.document import Heading, full_name, render, spell_name
+from dupre.report.document import Heading, full_name, render
 from dupre.report.relations import Relation, relations
 from dupre.report.summary import (
     LEVEL,
@@ -35,10 +37,10 @@ from dupre.report.summary import (
     reservation,
     surely,
 )
-from dupre.result.as_text import decimals
+from dupre.result.as_text import MOST_NOTES, decimals
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
-from dupre.wording import ROWS_HELD_OUT, ROWS_OF, count_things, join_list, number
+from dupre.wording import ROWS_HELD_OUT, ROWS_OF, count_things, cut, join_list, number
 
 FEW_ROWS = 30
 """Rows below which a statement says that they are few."""
@@ -48,18 +50,35 @@ HARDLY = 0.01
 
 TITLE = "What your data are worth"
 
-MOST_NUMBERS = 12
-"""Numbers of validating rows on a statement; the page has more."""
+MOST_NUMBERS = 60
+"""Numbers of validating rows on a statement, which take three lines; result.json has more."""
 
 LONGEST_STEM = 60
 """Characters of an owner's name in the name of a file."""
 
 SMALL_PRINT = (
-    "{}; value and interval are about the present rows of this owner, not about other rows of the "
-    "same kind."
+    "{}; value and interval are about your present rows, not about other rows of the same kind."
 )
 
-SIZES = "What these data add to groups of so many other owners, on average{} (95 % intervals):"
+SIZES = "What your data add to groups of so many other owners, on average{} (95 % intervals):"
+
+MOST_IN_COLUMN = 7
+"""Caveats up to which they are printed in one column."""
+
+MOST_LINES = 38
+"""Lines of a statement up to which it is printed in 10 points on one sheet, also of Letter; a
+longer one is printed in smaller letters.
+
+Where lines break is estimated: of statements of 42 such lines some take a second sheet."""
+
+LOGO = 6
+"""Lines that a logo takes."""
+
+OF_DIGEST = (
+    "It stays the same as long as no row is changed, added or left out; dupre verify computes it "
+    "again from the table."
+)
+"""After the digest of an owner's rows; docs/cli.md says how."""
 
 NOT_TOLD = "There is more to know: ask whoever sent this."
 """In place of a note that has no short form of its own: its text might name other owners."""
@@ -103,10 +122,10 @@ def statements(
     return [writer.write(int(i)) for i in v.order]
 
 
-def shared_words(v: Valuation, paid: Payments | InputError | None = None) -> dict[str, object]:
+def shared_words(v: Valuation, paid: Payments | InputError | None = None) -> dict[str, Any]:
     """What all statements have in common: the verdict, what they are about, the small print."""
     unit = metric_of(v).unit.strip()
-    verdict = [v.verdict.kind.capitalize()]
+    verdict, against = [v.verdict.kind.capitalize()], [*map(_tell_owner, _against(v))]
     if isinstance(paid, Payments) and paid.anyway:
         verdict.append(PAID_ANYWAY)
     about = f"{v.semivalue} {v.words.nouns} of {len(v.owners):,} owners"
@@ -114,6 +133,7 @@ def shared_words(v: Valuation, paid: Payments | InputError | None = None) -> dic
     return {
         "verdict": verdict,
         "kind": v.verdict.kind.replace(" ", "-"),
+        "against": against,
         "about": " ".join([f"{about}, {day}." if day else f"{about}.", *meaning(v)]),
         "sizes": SIZES.format(f", in {unit}" if unit else ""),
         "small": SMALL_PRINT.format(certainty_word(v)),
@@ -140,13 +160,28 @@ def write_statements(
             f"the directory {str(directory)!r} cannot be made ({cause.strerror}); choose another"
         ) from cause
     names, written = file_names(v.owners), []
-    shown = {"heading": heading, "title": heading.title or TITLE, "shared": shared_words(v, paid)}
+    shared, least = shared_words(v, paid), LOGO if heading.logo else 0
+    shown = {"heading": heading, "title": heading.title or TITLE, "shared": shared}
     for statement in statements(v, relations(v), paid):
         if not only or v.owners[statement.owner] in only:
             path = directory / names[statement.owner]
-            replace_text(path, render("statement.html", shown | {"statement": statement}))
+            dense = least + _count_lines(statement, shared) > MOST_LINES
+            more = {"statement": statement, "dense": dense}
+            replace_text(path, render("statement.html", shown | more))
             written.append(path)
     return written
+
+
+def _count_lines(statement: Statement, shared: Mapping[str, Any]) -> int:
+    """About how many lines a statement takes in 10 points, headings apart."""
+    texts = [statement.effect, *statement.paragraphs, *shared["against"]]
+    texts += [shared[name] for name in ("about", "sizes", "small")]
+    wide = [textwrap.wrap(statement.name, 55), *(textwrap.wrap(text, 90) for text in texts)]
+    wide += [textwrap.wrap(text, 70) for _, text in statement.checks]
+    several = len(statement.caveats) > MOST_IN_COLUMN  # then they are in two columns
+    narrow = [textwrap.wrap(text, 42 if several else 90) for text in statement.caveats]
+    rows = -(-len(statement.facts) // 4) - (-len(statement.sizes) // 5)
+    return sum(map(len, wide)) + sum(map(len, narrow)) // (1 + several) + 2 * rows
 
 
 def file_names(owners: Collection[str]) -> list[str]:
@@ -154,7 +189,8 @@ def file_names(owners: Collection[str]) -> list[str]:
     taken: set[str] = set()
     names = []
     for full in owners:
-        stem = re.sub(r"[^\w.-]+", "-", full)[:LONGEST_STEM].strip(".-") or "owner"
+        # Without its middle: long names often differ at the end, as those of departments.
+        stem = re.sub(r"[^\w.-]+", "-", cut(full, LONGEST_STEM)).strip(".-") or "owner"
         name, count = stem, 1
         while name.casefold() in taken:  # some systems do not tell upper from lower case
             count += 1
@@ -180,7 +216,7 @@ class _StatementWriter:
         self.trained = _trained_utilities(v)
         self.harm = harm_by_size(v)
         self.sizes = by_size(v)
-        self.grave = grave_notes(v)
+        self.grave = [one for one in grave_notes(v) if one not in _against(v)]
 
     def write(self, i: int) -> Statement:
         return Statement(
@@ -190,6 +226,7 @@ class _StatementWriter:
             facts=self._facts(i),
             sizes=self._sizes(i),
             paragraphs=[
+                self._rule(i),
                 self._meaning(i),
                 self._share(i),
                 self._comparison(i),
@@ -197,7 +234,7 @@ class _StatementWriter:
                 self._data(i),
             ],
             checks=self._checks(i),
-            caveats=[*dict.fromkeys(map(_tell_without_names, self.grave)), *self._caveats(i)],
+            caveats=[*dict.fromkeys(map(_tell_owner, self.grave)), *self._caveats(i)],
         )
 
     def _facts(self, i: int) -> list[tuple[str, str]]:
@@ -205,7 +242,6 @@ class _StatementWriter:
         best, worst = int(row["best"]), int(row["worst"])
         facts = [
             *self._payment(i),
-            ("Rows", f"{row['rows']:,.0f}"),
             (f"{v.semivalue} {v.words.noun}", self.number(row["value"])),
         ]
         if row["std"]:
@@ -219,7 +255,7 @@ class _StatementWriter:
         if np.isfinite(row["share"]):
             facts.append(("Share", f"{number(100 * row['share'], 1)} %"))
         rank = f"{best} of {n}" if best == worst else f"{best} to {worst} of {n}"
-        return [*facts, ("Rank (95 %)", rank)]
+        return [*facts, ("Rank (95 %)", rank), ("Rows", f"{row['rows']:,.0f}")]
 
     def _payment(self, i: int) -> list[tuple[str, str]]:
         if (all_paid := self.payments) is None:
@@ -235,27 +271,46 @@ class _StatementWriter:
             facts.append(("Difference", form(row["difference"])))
         return [*facts, ("Amount shared by all", form(all_paid.amount))]
 
+    def _rule(self, i: int) -> str:
+        """How values become payments, which is also why somebody is paid nothing."""
+        if self.payments is None:
+            return ""
+        rule = f"{self.payments.rule.partition('. ')[0].rstrip('.')}."  # then come the intervals
+        if self.payments.frame["payment"][self.v.owners[i]]:
+            return rule
+        value = self.number(self.frame["value"].iloc[i])
+        return f"Nothing is paid, as the {self.v.words.noun} is {value}. {rule}"
+
     def _checks(self, i: int) -> list[tuple[str, str]]:
         """What this owner can compare with its own rows, as far as it is known."""
         facts, who, found = self.v.facts, self.v.owners[i], []
         if facts.validation_rows:
             found.append(("Rows of yours that validated", self._validated(i)))
         if mark := facts.provenance.get("fingerprints", {}).get(f"{ROWS_OF}{who}"):
-            found.append(("Digest of your rows", f"{mark}; another one if any row changes"))
+            found.append(("Digest of your rows", f"{mark}. {OF_DIGEST}"))
         return found
 
     def _validated(self, i: int) -> str:
         facts, rows = self.v.facts, int(self.v.rows[i])
         if not facts.validating:
-            return f"none: the {facts.validation_rows:,} validation rows come from elsewhere"
+            text = f"the {facts.validation_rows:,} validation rows are a file of their own"
+            for one in select(self.v.notes, [Code.SEEN_ROWS]):
+                text += f"; {one.facts['seen']:,} of them are also among the rows to train on"
+            return text
         own = round(facts.validating.get(self.v.owners[i], 0.0) * facts.validation_rows)
         if facts.folds > 1:  # equal rows validate as one
             return (
                 f"all {own:,}, each once" if own == rows else f"{own:,} different ones, each once"
             )
         numbers = facts.provenance.get(ROWS_HELD_OUT, {}).get(self.v.owners[i], "")
-        first = join_list(numbers.split(", "), most=MOST_NUMBERS)
-        return f"{own:,} of {rows:,}" + (f": numbers {first}" if own and numbers else "")
+        text = f"{own:,} of {rows:,}"
+        if not own or not numbers:
+            return text
+        first = numbers.split(", ")[:MOST_NUMBERS]
+        text += f", numbered from 1 in the order of your rows: {', '.join(first)}"
+        if own > MOST_NUMBERS:
+            text += f", …; all are in result.json of the run, under “{ROWS_HELD_OUT}”: ask for them"
+        return text
 
     def _sizes(self, i: int) -> list[tuple[str, str]]:
         if self.sizes is None:
@@ -269,14 +324,14 @@ class _StatementWriter:
 
     def _effect(self, i: int) -> str:
         v, row = self.v, self.frame.iloc[i]
-        who, value = spell_name(v.owners[i]), float(row["value"])
+        value = float(row["value"])
         if v.facts.subsidy:
             low, high = self.number(row["low"]), self.number(row["high"])
             bounds = f" We are 95 % sure that it is between {low} and {high}{reservation(v)}."
-            paid = f"{who} is to be paid {self.number(value)} units of utility."
+            paid = f"You are to be paid {self.number(value)} units of utility."
             return paid + bounds if row["std"] else paid
         alone = v.semivalue == "leave-one-out"
-        added = f"the data of {who} to {'those of all' if alone else 'a group of'} other owners"
+        added = f"your data to {'those of all' if alone else 'a group of'} other owners"
         score, average = metric_of(v), "" if alone else " on average"
         near = abs(value) < 0.5 * 10.0**-self.places  # it would be printed as zero
         ends = row[["low", "high"]].to_numpy(dtype=np.float64)
@@ -306,21 +361,23 @@ class _StatementWriter:
         if row["high"] < 0:
             where = f", {self.harm[i]}" if self.harm[i] else ""
             sentences.append(
-                "A negative value means that models trained with these data were worse than those "
+                "A negative value means that models trained with your data were worse than those "
                 f"without, on average{where}."
             )
         elif row["low"] <= 0 and row["std"]:
-            sentences.append("It is not settled whether these data help or harm.")
+            sentences.append("It is not settled whether your data help or harm.")
         return " ".join(sentences)
 
     def _share(self, i: int) -> str:
         facts, share = self.v.facts, self.frame["share"].iloc[i]
         if not share > 0:  # a share below zero, or of nothing, means nothing
             return ""
-        about = "are predicted to reach" if facts.grand_predicted else "reach"
+        score = metric_of(self.v)
+        about = "is predicted to be" if facts.grand_predicted else "is"
         return (
-            f"All owners together {about} a utility of {facts.grand:.4g}, no data "
-            f"{facts.empty:.4g}; the share is a part of that difference."
+            f"{score.name[:1].upper()}{score.name[1:]} {about} {score.level(facts.grand)} with the "
+            f"data of all owners and {score.level(facts.empty)} without any; the share is a part "
+            "of that difference."
         )
 
     def _comparison(self, i: int) -> str:
@@ -331,38 +388,37 @@ class _StatementWriter:
         sure, words, left = surely(self.v), self.v.words, int(others.sum()) - above - below
         if not above and not below:
             return "The order is settled with none of the other owners."
-        return (
-            f"Of the other owners {above:,} {_are(above)} {sure} {words.more} and {below:,} "
-            f"{sure} {words.less}; with {left:,} the order is not settled."
+        parts = [f"{above:,} {_are(above)} {sure} {words.more}"] * (above > 0)
+        parts += [f"{below:,} {'' if above else f'{_are(below)} '}{sure} {words.less}"] * (
+            below > 0
         )
+        rest = f"; with {left:,} the order is not settled" if left else ""
+        return f"Of the other owners {join_list(parts)}{rest}."
 
     def _trained_alone(self, i: int) -> str:
         """What was trained on this owner's data alone, and on all but them."""
         v, who = self.v, self.v.owners[i]
         alone, rest = self.trained.get(frozenset([who])), frozenset(v.owners) - {who}
-        sentences = []
+        score, sentences = metric_of(v), []
         if alone is not None:
             at_floor = v.facts.floor is not None and alone <= v.facts.floor
-            reached = f"scored {alone:.4g} or less" if at_floor else f"reached {alone:.4g}"
-            sentences.append(
-                f"A model trained on these data alone {reached}; without any data it is "
-                f"{v.facts.empty:.4g}."
-            )
+            reached = f"{score.level(alone)}{' or less' if at_floor else ''}"
+            sentences.append(f"A model trained on your data alone reached {reached}.")
         # Without one of two owners the other is left: that is in its own statement.
         without = self.trained.get(rest) if len(v.owners) > 2 else None
         if without is not None and not v.facts.grand_predicted:
-            turn = "lost" if without <= v.facts.grand else "gained"
-            off = abs(v.facts.grand - without)
-            all_of_it = "" if v.semivalue == "leave-one-out" else ", in the largest group only"
+            added = v.facts.grand - without
+            where = "" if v.semivalue == "leave-one-out" else "to this one group, the largest, "
             sentences.append(
-                f"Without these data the others reached {without:.4g}: {off:.2g} {turn} by "
-                f"leaving them out{all_of_it}."
+                f"All other owners together reached {score.level(without)} without your data and "
+                f"{score.level(v.facts.grand)} with them: {where}your data add "
+                f"{score.difference(added)}."
             )
         return " ".join(sentences)
 
     def _data(self, i: int) -> str:
-        found = [one for one in self.relations if i in one.owners]
-        texts = [one.text for one in found if one.owners == (i,)]
+        found = [one.owners for one in self.relations if i in one.owners]
+        texts = ["Your data are unlike those of all others."] if (i,) in found else []
         if len(texts) < len(found):
             texts.append(
                 "Other owners hold data that are the same or alike. Data that others hold too add "
@@ -376,7 +432,7 @@ class _StatementWriter:
         facts = v.facts
         for one in select(v.notes, [Code.DECISIVE_TRAINING]):
             if (change := one.facts.get("changes", {}).get(who)) is not None:
-                caveats.append(f"That training alone changes this value by {self.number(change)}.")
+                caveats.append(f"That training alone changes your value by {self.number(change)}.")
         if facts.diagnostics is not None and facts.counting and not facts.sampled:
             left = max(facts.counting - (facts.evaluated - len(facts.failures)), 0)
             caveats += [
@@ -391,7 +447,7 @@ class _StatementWriter:
             )
         if failed := sum(who in members for members in facts.failures):
             caveats.append(
-                f"{count_things(failed, 'training')} with these data failed; "
+                f"{count_things(failed, 'training')} with your data failed; "
                 f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
             )
         if self.payments is not None and who in self.payments.outside:
@@ -402,7 +458,12 @@ class _StatementWriter:
         return caveats
 
 
-def _tell_without_names(one: Note) -> str:
+def _against(v: Valuation) -> tuple[Note, ...]:
+    """Why values are not payable, the gravest reasons: what stands beside the verdict."""
+    return v.verdict.reasons[:MOST_NOTES] if v.verdict.kind == "not payable" else ()
+
+
+def _tell_owner(one: Note) -> str:
     """The short form of a note by its facts alone, without members: they might be other owners."""
     facts = {name: [] if name == "members" else fact for name, fact in one.facts.items()}
     return replace(one, text=NOT_TOLD, facts=facts).short

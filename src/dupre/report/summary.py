@@ -60,6 +60,14 @@ class MetricName:
         # A point has two decimals less, and one more is left out: 19.8 points, not 19.80.
         return number(self.factor * change, places if self.factor == 1 else max(places - 3, 0))
 
+    def level(self, score: float) -> str:
+        """A score in this unit: `81.4 %`, or `0.8139` if it has none."""
+        return f"{number(100 * score, 1)} %" if self.factor == 100 else f"{score:.4g}"
+
+    def difference(self, change: float) -> str:
+        """A difference of two of these: `3.8 points`, `0.038`."""
+        return self.with_unit(number(100 * change, 1)) if self.factor == 100 else f"{change:.2g}"
+
     def with_unit(self, change: str) -> str:
         """A change from `number` with its unit: `2 points`, `1 point`."""
         return change + (self.unit.removesuffix("s") if change in ("1", "−1") else self.unit)

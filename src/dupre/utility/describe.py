@@ -43,7 +43,7 @@ from dupre.data.digests import (
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.metrics import Metric
-from dupre.utility.folds import Holdout
+from dupre.utility.folds import Holdout, decided_in_words
 from dupre.utility.model import ModelUtility
 from dupre.utility.protocol import takes_seed, training_seed
 from dupre.utility.score import Score, check_score
@@ -304,6 +304,8 @@ def _in_words(part: Any) -> str:
         text = f"{len(part[1])} rows"
     elif isinstance(part, types.FunctionType):
         text = f"the function {part.__qualname__}"
+    elif isinstance(part, list) and part[:1] in (["folds"], ["held out"]):
+        text = decided_in_words(part)
     elif " at 0x" in repr(part):  # an address is another one in every process
         text = f"a {type(part).__qualname__}"
     elif isinstance(part, type):

@@ -123,6 +123,25 @@ def what_decides(split: Any, rows: int) -> Any:
     return ["folds", split.k or default_folds(rows), split.by, split.in_time, split.equal_owners]
 
 
+def decided_in_words(parts: list[Any]) -> str:
+    """What `what_decides` lists, in words."""
+    kind, size, *_, equal = parts
+    if kind == "held out":
+        text = f"{size:.4g} of the rows held out"
+    else:
+        by, in_time = parts[2:4]
+        text = f"{size} folds"
+        text += _named(", those of a label together", by) + _named(", in time", in_time)
+    return f"{text}; rows of every owner weigh the same" if equal else text
+
+
+def _named(text: str, column: Any) -> str:
+    """A way to deal with the name of its column, if it has one; "" if it is not asked for."""
+    if column is None:
+        return ""
+    return f"{text} ({column})" if isinstance(column, str) else text
+
+
 def labels_of(split: Any, owners: Owners) -> NDArray[Any] | None:
     """The label of each row, (N,), if folds are made by labels."""
     by = isinstance(split, Folds) and split.by is not None
