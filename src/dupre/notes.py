@@ -288,7 +288,7 @@ SHORT: Mapping[Code, str] = {
     Code.UNUSED_COALITIONS: "{coalitions:,} stored coalitions lack repeats, and are not used.",
     Code.SEEDS_NOT_MEASURED: "The effect of training seeds is in no interval.",
     Code.UNKNOWN_ROWS: "The choice of the validation rows is in no interval.",
-    Code.ONE_SPLIT: "The choice of the rows held out is in no interval.",
+    Code.ONE_SPLIT: "How another split of the rows would change values is in no interval.",
     Code.COPIED_ROWS: "Some validation rows are copies of others, and count once.",
     Code.EQUAL_ROWS: "Some validation rows are equal to others, and may be copies.",
     Code.FEW_ROWS: "Too few validation rows ({rows:,}); {needed:,} are the least.",

@@ -221,7 +221,7 @@ def test_owners_provenance_and_trainings_are_shown_in_order_and_alike_each_time(
     many = [("owner 0", "owner 1")] * 450 + [("owner 2",)]
     words = without_figures([valuation(4, evaluations=trainings(many, failed={("owner 2",)}))])
     assert "the first 200 are listed, 251 more are not" in words
-    assert "All 451 trainings" in words
+    assert "All 451 evaluations" in words
     assert len(page([valuation(100)]).encode()) < 2e6
 
 

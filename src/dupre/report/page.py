@@ -426,11 +426,12 @@ def _probability_table(v: Valuation) -> Table:
 
 def _trainings(v: Valuation) -> Shown:
     """Utilities observed and predicted, and the trainings themselves."""
-    failed = f", of which {len(v.facts.failures):,} failed" if v.facts.failures else ""
+    failed = f", {len(v.facts.failures):,} failed" if v.facts.failures else ""
+    trained = v.facts.evaluated - len(v.facts.failures)
     words = [
         "A coalition is a group of owners whose data are pooled to train one model; its utility "
         "says how good that model is. "
-        f"{v.facts.evaluated:,} coalitions were trained{failed}; {_counting_sentence(v)}",
+        f"{trained:,} coalitions were trained{failed}; {_counting_sentence(v)}",
     ]
     words += texts(v, Code.DUPLICATES, Code.SAMPLED_COALITIONS)
     if v.facts.stopped:
@@ -459,15 +460,18 @@ def _trainings_table(v: Valuation) -> Shown:
         rows.append([
             Cell(_member_list(members)),
             Cell(str(len(members)), len(members)),
+            Cell(str(done.get("repeat", 0) + 1), done.get("repeat", 0)),
             Cell(utility, None if failed else done["utility"]),
             Cell(f"{seconds:.3g}", seconds) if seconds > 0 else Cell("–"),  # done elsewhere
         ])  # fmt: skip
     more = f"; the first {len(some)} are listed, {total - len(some):,} more are not"
-    summary = f"All {total:,} trainings" if total != 1 else "The only training"
+    folds = f", {v.facts.folds:,} trainings each" if v.facts.folds > 1 else ""
+    summary = f"All {total:,} evaluations{folds}" if total != 1 else "The only evaluation"
     if in_all := float(v.evaluations["seconds"].sum()):
         summary += f", {in_all:,.3g} seconds in all"
-    caption = f"Trainings{more if total > len(some) else ''}"
-    columns = ["Coalition", "Owners", "Utility", "Seconds"]
+    caption = f"Evaluations{more if total > len(some) else ''}"
+    # A repeat trains with another seed; of folds, it also deals the rows anew.
+    columns = ["Coalition", "Owners", "Deal" if folds else "Repeat", "Utility", "Seconds"]
     return {"summary": summary, "table": Table(caption, columns, rows, sortable=True)}
 
 
@@ -554,7 +558,8 @@ def _failures(v: Valuation) -> Shown:
         for message, coalitions in facts.warnings.items()
     ]
     failed = (
-        f"{len(failures):,} of {facts.evaluated:,} trainings failed; their utilities are predicted."
+        f"{len(failures):,} of {facts.evaluated:,} coalitions failed; their utilities are "
+        "predicted."
     )
     rest = texts(v, Code.STALE)
     if not failures and not raised and not rest:
