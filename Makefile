@@ -27,6 +27,7 @@ docs: .venv/ready
 bench: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/accuracy.py > benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/bank.py >> benchmarks/RESULTS.md
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/few_trainings.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/rules.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/estimators.py --figure docs/figures/estimators.png >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/validation_rows.py >> benchmarks/RESULTS.md
