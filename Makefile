@@ -29,6 +29,7 @@ bench: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/peers.py --seeds 3 >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/ablation.py --seeds 3 >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/bank.py >> benchmarks/RESULTS.md
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/few_trainings.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/rules.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/estimators.py --figure docs/figures/estimators.png >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/validation_rows.py >> benchmarks/RESULTS.md
