@@ -53,7 +53,8 @@ def no_learning(monkeypatch):
         kernel = kernel.at_median(kernel.distances(inputs, inputs))
         warp = straight_warp(utilities, empty=empty)
         gp = condition(kernel, inputs, utilities, noise=0.1, measured=measured, scale=Scale(warp))
-        return Predictor(Form(), gp, (gp,), utilities, np.empty(0, dtype=np.int64), np.empty(0))
+        no_outliers = np.empty(0, dtype=np.int64), np.empty(0)
+        return Predictor(Form(), gp, (gp,), np.zeros(1), utilities, *no_outliers)
 
     monkeypatch.setattr(state.form, "learn", learn)
 
