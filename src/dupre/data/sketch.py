@@ -68,8 +68,8 @@ class Resolution:
     axes: int = 256
 
 
-# A fifth of the time. Values of games of 13 owners are as near to the truth: docs/numerics.md.
-COARSE = Resolution(levels=16, thresholds=128, axes=64)
+# A tenth of the time. Values of games of 13 owners are as near to the truth: docs/numerics.md.
+COARSE = Resolution(levels=8, thresholds=64, axes=64)
 """Where tens of thousands of coalitions are compared."""
 
 
