@@ -289,15 +289,18 @@ def _sample(
 
 
 def inclusion_chances(weight: Floats, count: int) -> Floats:
-    """Chances proportional to weights, (m,), but at most 1, that add up to `count`."""
-    heavy = np.sort(weight)[::-1][:count]
-    # With the k heaviest certain, the others share count - k. The first k that leaves none above 1.
-    rest = weight.sum() - np.append(0.0, np.cumsum(heavy[:-1]))
-    fits = heavy * (count - np.arange(len(heavy))) <= rest
-    if not fits.any():
-        return np.asarray((weight > 0).astype(np.float64))
-    certain = int(np.argmax(fits))
-    return np.minimum(weight * (count - certain) / rest[certain], 1.0)
+    """Chances proportional to weights, (m,), but at most 1, that add up to `count`.
+
+    Those with a weight are certain if they are not more than that.
+    """
+    if np.count_nonzero(weight) <= count:
+        return (weight > 0).astype(np.float64)
+    heavy = np.sort(weight)[::-1]
+    rest = np.cumsum(heavy[::-1])[::-1]  # from the smallest on: their sum is not a difference
+    left = count - np.arange(count)
+    # With the first k certain the others share what is left: the first k that leaves none above 1.
+    k = int(np.argmax(heavy[:count] * left <= rest[:count]))
+    return np.minimum(weight * (left[k] / rest[k]), 1.0)
 
 
 def active_batch(
