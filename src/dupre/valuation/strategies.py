@@ -294,13 +294,13 @@ def inclusion_chances(weight: Floats, count: int) -> Floats:
     Those with a weight are certain if they are not more than that.
     """
     if np.count_nonzero(weight) <= count:
-        return (weight > 0).astype(np.float64)
+        return np.asarray(weight > 0, dtype=np.float64)
     heavy = np.sort(weight)[::-1]
     rest = np.cumsum(heavy[::-1])[::-1]  # from the smallest on: their sum is not a difference
     left = count - np.arange(count)
     # With the first k certain the others share what is left: the first k that leaves none above 1.
     k = int(np.argmax(heavy[:count] * left <= rest[:count]))
-    return np.minimum(weight * (left[k] / rest[k]), 1.0)
+    return np.asarray(np.minimum(weight * (left[k] / rest[k]), 1.0))
 
 
 def active_batch(
