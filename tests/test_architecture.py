@@ -62,7 +62,7 @@ LINES = {
     "store": 1_092,
     "result": 1_852,
     "baselines": 613,
-    "valuation": 3_071,
+    "valuation": 3_077,
     "report": 1_783,
     "tables": 2_062,
     "runs": 1_858,
