@@ -20,7 +20,6 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 
 import dupre
-from dupre.data.sketch import Resolution
 from dupre.game.coalitions import from_names
 from dupre.game.estimators import exact
 from dupre.predictor.gp import Posterior
@@ -262,9 +261,9 @@ def main() -> None:
             for budget, found in zip(BUDGETS, zip(*runs, strict=True), strict=True):
                 print(row_of(n, how, budget, list(found)), flush=True)
         if n == 13:
-            with patch.object(question, "COARSE", Resolution()):
-                fine = [list(follow(game)) for game in games]
-            coarse = chosen
+            with patch.object(question, "COARSELY", [n]):
+                coarse = [list(follow(game)) for game in games]
+            fine = chosen
     logs = np.log([[c.squared / f.squared for c, f in zip(*both, strict=True)]
                    for both in zip(coarse, fine, strict=True)])  # fmt: skip
     told = ", ".join(

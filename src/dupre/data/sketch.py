@@ -68,7 +68,7 @@ class Resolution:
     axes: int = 256
 
 
-# A tenth of the time. Values of games of 13 owners are as near to the truth: docs/numerics.md.
+# A tenth of the time, for squared errors of values about a tenth larger: docs/numerics.md.
 COARSE = Resolution(levels=8, thresholds=64, axes=64)
 """Where tens of thousands of coalitions are compared."""
 

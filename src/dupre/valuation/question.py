@@ -36,8 +36,8 @@ ENUMERATED_UP_TO = 16
 SAMPLES = 4_096
 """Coalitions drawn where not all enter the values, unless another number is asked for."""
 
-# Of fewer owners all coalitions cost little; of more, a sample of them counts.
-COARSELY = range(13, 17)
+# Of fewer owners fine sketches take a second each; of more owners a sample of coalitions counts.
+COARSELY = range(15, 17)
 """Numbers of owners whose coalitions are compared at a coarse resolution."""
 
 SAMPLES_OF_MEANS = 16_384
