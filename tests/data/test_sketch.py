@@ -368,7 +368,7 @@ def test_principal_axes_keep_distances_to_a_few_percent(load, n):
     members = members[members.any(axis=1)]
     full = raw(owners, seed=0)(0.5, members).astype(np.float64)
     short = module.SketchCache(owners, seed=0)(0.5, 2, members)
-    assert short.shape[1] <= module.MAX_AXES
+    assert short.shape[1] <= module.Resolution().axes
     far = cdist(full, full) > 0
     ratio = cdist(short, short)[far] / cdist(full, full)[far]
     assert np.all(ratio < 1 + 1e-6)

@@ -17,7 +17,7 @@ import owners_and_games
 from dupre import StoreError
 from dupre.game.estimators import Sample, exact, permutation, regression
 from dupre.training.engines import Local
-from dupre.valuation import loop
+from dupre.valuation import loop, strategies
 from dupre.valuation.stopping import evaluated, ranking_settled, settled, wall_time, within
 from dupre.valuation.strategies import Active, Corrected, Drawn, Uniform
 from owners_and_games import LoggedGame, Noisy, Shuffled, additive, holds, smooth, value, white
@@ -94,6 +94,12 @@ def test_an_interrupted_run_that_is_resumed_gives_the_same_result(store, way):
     assert resumed.facts.found == budget - 3
     assert len(utility.asked) == len(set(utility.asked)) == budget
     assert_same(resumed, value(owners, smooth(owners), budget=budget, **options))
+
+
+def test_so_does_a_run_that_chooses_among_a_sample(store, monkeypatch):
+    monkeypatch.setattr(strategies, "EXACT_UP_TO", 20)
+    monkeypatch.setattr(strategies, "MAX_CANDIDATES", 24)
+    test_an_interrupted_run_that_is_resumed_gives_the_same_result(store, "active")
 
 
 @pytest.mark.parametrize("way", EVERY_WAY)

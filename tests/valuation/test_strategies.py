@@ -1,8 +1,11 @@
 from dataclasses import dataclass
 from itertools import product
+from types import SimpleNamespace
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import given
 
 import dupre
 from dupre import InputError, Valuer, kernels
@@ -14,6 +17,7 @@ from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Warp
 from dupre.store.origin import Origin
 from dupre.training.engines import Local
+from dupre.valuation import strategies
 from dupre.valuation.infer import forecast
 from dupre.valuation.run import _run_key
 from dupre.valuation.stopping import evaluated
@@ -25,6 +29,7 @@ from dupre.valuation.strategies import (
     Uniform,
     active_batch,
     check_strategy,
+    inclusion_chances,
 )
 from owners_and_games import make_owners, smooth, value
 
@@ -395,3 +400,74 @@ def test_the_forecast_of_everything_leaves_the_noise_of_repeats_alone(measured):
     assert np.all(np.diag(last) <= np.diag(largest) + 1e-9)
     assert np.all(np.diag(last) >= -1e-9)
     assert (np.trace(last) > 0.01) == (measured is not None)
+
+
+# Where very many coalitions count, a sample of them stands for all.
+
+
+@given(hypothesis.strategies.data())
+def test_chances_are_proportional_to_weights_up_to_1_and_add_up(data):
+    numbers = hypothesis.strategies.floats(1e-9, 1e3) | hypothesis.strategies.just(0.0)
+    weight = np.array(data.draw(hypothesis.strategies.lists(numbers, min_size=1, max_size=30)))
+    count = data.draw(hypothesis.strategies.integers(1, 30))
+    chance = inclusion_chances(weight, count)
+    assert chance.sum() == pytest.approx(min(count, np.count_nonzero(weight)))
+    assert np.array_equal(chance == 0, weight == 0)
+    drawn = (chance > 0) & (chance < 1)
+    ratio = chance[drawn] / weight[drawn]
+    np.testing.assert_allclose(ratio, ratio[:1].repeat(len(ratio)))
+    certain = weight[chance == 1].min(initial=np.inf)
+    assert certain >= weight[drawn].max(initial=0.0)
+
+
+def test_sums_over_samples_are_those_over_all_coalitions_on_average(monkeypatch):
+    monkeypatch.setattr(strategies, "MAX_CANDIDATES", 5)
+    rng = np.random.default_rng(0)
+    W = np.append(np.zeros(3), rng.permutation(np.repeat([1.0, 2.0, 3.0, 4.0], 5)))[None]
+    unknown, x = np.arange(3, 23), rng.normal(size=23)
+    found = []
+    for offset in (np.arange(10) + 0.5) / 10:  # chances are tenths: these stand for all offsets
+        equal_steps = SimpleNamespace(random=lambda offset=offset: offset)
+        some, weights = strategies._sample(W, unknown, np.array([7, 9]), equal_steps)
+        assert np.isin([7, 9], some).all()
+        assert np.count_nonzero(weights) == 5
+        found.append(float(weights[0] @ x[some]))
+    assert np.mean(found) == pytest.approx(float(W[0] @ x))
+
+
+def play(game, evaluated, **how):
+    valuer = Valuer(game.owners, empty=game.empty, seed=1, **how)
+    for members in evaluated:
+        valuer.record(members, game.of(members))
+    return valuer
+
+
+@pytest.mark.parametrize("focus", [None, "owner02"])
+def test_a_sample_of_all_coalitions_chooses_as_all_coalitions_do(monkeypatch, focus):
+    game = smooth(make_owners(6))
+    first = Valuer(game.owners, empty=game.empty, seed=1).suggest(13)
+    how = {"strategy": Active(focus=focus)}
+    all_of_them = play(game, first, **how).suggest(12)
+    monkeypatch.setattr(strategies, "EXACT_UP_TO", 10)
+    assert play(game, first, **how).suggest(12) == all_of_them
+
+
+def test_what_a_sample_chooses_is_a_function_of_the_evaluations(monkeypatch):
+    monkeypatch.setattr(strategies, "EXACT_UP_TO", 10)
+    monkeypatch.setattr(strategies, "MAX_CANDIDATES", 16)
+    game = smooth(make_owners(6))
+    run, evaluated = play(game, []), []
+    for _ in range(4):
+        batch = run.suggest(run.first_left or 6)
+        # Another valuer that was given them in another order stands for a run that was resumed.
+        assert play(game, evaluated[::-1]).suggest(run.first_left or 6) == batch
+        for members in batch:
+            run.record(members, game.of(members))
+        evaluated += batch
+    left, right = run.suggest(6, pending=evaluated[-2:]), run.suggest(6)
+    assert left == right  # what has been evaluated is not pending
+    more = run.suggest(6, pending=right[:3])
+    assert not set(more) & set(right[:3])
+    values, again = run.values(), play(game, evaluated[::-1]).values()
+    np.testing.assert_array_equal(values.mean, again.mean)
+    np.testing.assert_array_equal(values.std, again.std)

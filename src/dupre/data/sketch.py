@@ -50,10 +50,6 @@ SINGLE = 4_000_000
 """Rows times levels up to which 32-bit numbers give the same quantiles as 64-bit ones: counts are
 exact, and a quotient of them is a whole number or farther from it than its rounding."""
 
-MAX_AXES = 256
-"""Coordinates of a coalition's vector after projection on principal axes."""
-
-
 AT_ONCE = 8
 """Directions that all rows are projected on at a time, or half as many as there are columns if that
 is more: all of them may not fit into memory."""
@@ -61,11 +57,20 @@ is more: all of them may not fit into memory."""
 
 @dataclass(frozen=True)
 class Resolution:
-    """How exactly data sets are compared: L directions, K levels, T thresholds."""
+    """How exactly data sets are compared: L directions, K levels, T thresholds.
+
+    `axes` is how many coordinates a vector has after projection on principal axes.
+    """
 
     directions: int = 50
     levels: int = 50
     thresholds: int = 512
+    axes: int = 256
+
+
+# A tenth of the time, for squared errors of values about a tenth larger: docs/numerics.md.
+COARSE = Resolution(levels=8, thresholds=64, axes=64)
+"""Where tens of thousands of coalitions are compared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +195,7 @@ class SketchCache:
             return VectorCache(partial(_quantiles, sketch))
         sample = _choose_sample(owners.n, np.random.default_rng([self._seed, 4]))
         sketched = sketch(sample)
-        axes = principal_axes(sketch, sketched)
+        axes = principal_axes(sketch, sketched, resolution.axes)
         cache = VectorCache(axes)
         cache.add(keys(sample), axes.project(sketched))
         return cache
@@ -231,8 +236,8 @@ class PrincipalAxes:
         return vectors
 
 
-def principal_axes(sketch: Sketch, sketched: NDArray[np.float32]) -> PrincipalAxes:
-    """Principal axes of the sketch vectors of a sample of coalitions, (m, L K).
+def principal_axes(sketch: Sketch, sketched: NDArray[np.float32], most: int) -> PrincipalAxes:
+    """Up to `most` principal axes of the sketch vectors of a sample of coalitions, (m, L K).
 
     Vectors of coalitions vary in few of their L K dimensions. A few axes keep distances well enough
     (the median to a percent or two, those between nearly equal coalitions less well) and a kernel
@@ -242,7 +247,7 @@ def principal_axes(sketch: Sketch, sketched: NDArray[np.float32]) -> PrincipalAx
     vectors = sketched.astype(np.float64)
     centre = vectors.mean(axis=0)
     scale, axes = spectrum(vectors - centre, least=1e-6)
-    longest = np.arange(len(scale))[::-1][:MAX_AXES]  # eigh sorts them rising
+    longest = np.arange(len(scale))[::-1][:most]  # eigh sorts them rising
     basis = (vectors - centre).T @ (axes[:, longest] / np.sqrt(scale[longest]))
     return PrincipalAxes(sketch, centre, np.pad(basis, ((0, 0), (0, -len(longest) % 32))))
 

@@ -500,13 +500,13 @@ def find_landmarks(posterior: Posterior) -> Landmarks:
         turn = -np.log(_uniform(posterior.inputs.members)) / weight
     index = np.sort(np.argsort(turn, kind="stable")[:count])
     chosen, explained = posterior.inputs[index], posterior.explain(index)
-    P, marks = posterior.gp.kernel(chosen, chosen), chosen.keep()
+    P = posterior.gp.kernel(chosen, chosen)
     prior = float(np.mean(np.diag(P)))
     P -= explained.T @ explained
     # Rounding is relative to the prior variance, of which little may remain.
     P[np.diag_indices_from(P)] += 1e-9 * float(np.mean(np.diag(P))) + 1e-13 * prior
     L = cholesky(P, lower=True, check_finite=False)
-    product = multiply(posterior.gp.kernel, marks, posterior.inputs, (W * posterior.slope).T)
+    product = multiply(posterior.gp.kernel, chosen, posterior.inputs, (W * posterior.slope).T)
     product -= explained.T @ posterior.inner
     product = solve_triangular(L, product, lower=True, check_finite=False)
     return Landmarks(index, explained, L, product)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any, TypeVar, cast
@@ -13,16 +12,12 @@ import numpy as np
 
 from dupre._types import Floats, Ints, Members
 from dupre.errors import InputError
-from dupre.game.blocks import compute_blocks, fill_blocks, split
+from dupre.game.blocks import compute_blocks, split
 
 Found = TypeVar("Found")
 
 Compute = Callable[["Features", "Features"], Floats]
 """Distances of coalitions to others, (m, mb)."""
-
-KEPT = 2**25
-"""Distances to some coalitions that are kept: a quarter of a gigabyte."""
-# Those of all coalitions of 16 owners to 512 landmarks just fit; kept they halve a round's time.
 
 # 32 megabytes for each kernel.
 ALL_KEPT = 2_048
@@ -33,9 +28,6 @@ MANY = 4_096
 
 TILE = 256
 """Side of the square tiles in which a large kernel matrix is computed: they fit into a cache."""
-
-_ADDING = threading.RLock()
-"""Held by the thread that adds to the distances that are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +41,12 @@ class Features:
             SW_p under feature weight eta; it is given raw=True for rows as they were given. Only
             data kernels need it.
         origin: the features that these are some of, and which of them, (m,).
-        are_kept: whether the origin keeps their distances to all others: see `distances_to`.
     """
 
     members: Members
     rows: Ints
     vectors: Callable[..., Floats] | None = field(default=None, repr=False)
     origin: tuple[Features, Ints] | None = field(default=None, repr=False)
-    are_kept: bool = field(default=False, repr=False)
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -70,7 +60,7 @@ class Features:
         if self.vectors is not None:  # of very many, those of all are not copied
             many = len(self) > MANY
             some = _SomeVectors(origin, at) if many else _SomeVectors(self, index)
-        return Features(self.members[index], self.rows, some, (origin, at), self.are_kept)
+        return Features(self.members[index], self.rows, some, (origin, at))
 
     @cached_property
     def total_rows(self) -> Ints:
@@ -80,16 +70,11 @@ class Features:
             return np.asarray(origin.total_rows[at])
         return np.asarray(self.members @ self.rows)
 
-    def keep(self) -> Features:
-        """The same; what `distances_to` computes to them is kept by their origin."""
-        return replace(self, are_kept=True)
-
     def distances_to(self, others: Features, key: Hashable, compute: Compute) -> Floats:
         """Distances of these to other coalitions, (m, mb), which `compute` finds.
 
-        Within an origin of up to ALL_KEPT coalitions they are computed once. Those to coalitions
-        that are kept are computed once for all of the origin, and again only if one was not kept
-        the time before, up to KEPT.
+        Within an origin of up to ALL_KEPT coalitions they are computed once. Those of more are
+        computed again each time, which is faster than to read them from memory.
         """
         origin, rows = self.origin or (self, None)
         other, columns = others.origin or (others, None)
@@ -99,11 +84,9 @@ class Features:
             return self._pairs(key, compute)
         if origin is not other or rows is None or columns is None:
             return compute(self, others)
-        if len(origin) <= ALL_KEPT:
-            return _take(origin._pairs(key, compute), rows, columns)
-        if not (others.are_kept and len(others)):
+        if len(origin) > ALL_KEPT:
             return compute(self, others)
-        return origin.remember("columns", _Columns).find(self, others, key, compute)
+        return _take(origin._pairs(key, compute), rows, columns)
 
     def _pairs(self, key: Hashable, compute: Compute) -> Floats:
         """Distances of all pairs, (m, m), computed once."""
@@ -130,68 +113,6 @@ class Features:
         if key not in self._known:
             self._known[key] = compute()
         return cast(Found, self._known[key])
-
-
-class _Columns:
-    """Distances of all of b coalitions to some of them, by kernel."""
-
-    def __init__(self) -> None:
-        self._kept: dict[Hashable, _Kept] = {}
-
-    def find(self, these: Features, others: Features, key: Hashable, compute: Compute) -> Floats:
-        """The distances of some of the b to others, (m, mb); too many are not kept."""
-        every, rows = cast(tuple[Features, Ints], these.origin)
-        _, columns = cast(tuple[Features, Ints], others.origin)
-        with _ADDING:
-            if kept := self._make_room(key, columns, len(every)):
-                places = kept.add(every, columns, compute)
-        return kept.find(rows, places) if kept else compute(these, others)
-
-    def _make_room(self, key: Hashable, columns: Ints, b: int) -> _Kept | None:
-        """Where so many may be kept; forgets kernels that are no longer asked for."""
-        kept, count = self._kept, len(columns)
-        if key not in kept or kept[key].count < count:
-            for old in [k for k, v in kept.items() if k == key or not v.serves(columns)]:
-                del kept[old]
-            if (count + sum(v.count for v in kept.values())) * b > KEPT:
-                return None
-            kept[key] = _Kept(b, count)
-        return kept[key]
-
-
-class _Kept:
-    """Distances of all of b coalitions to some of them, up to `count`."""
-
-    def __init__(self, b: int, count: int):
-        self.count = count
-        self._place: dict[int, int] = {}
-        self._asked: tuple[bytes, Ints] = b"", np.empty(0, dtype=np.int64)
-        self._distances = np.empty((b, count))
-
-    def serves(self, columns: Ints) -> bool:
-        """Whether distances to these were asked for last."""
-        return self._asked[0] == columns.tobytes()
-
-    def add(self, every: Features, columns: Ints, compute: Compute) -> Ints:
-        """Where the distances to these columns are; new ones replace some not asked for."""
-        if self.serves(columns):
-            return self._asked[1]
-        asked = columns.tolist()
-        if new := [column for column in asked if column not in self._place]:
-            kept = {column: self._place[column] for column in asked if column in self._place}
-            free = sorted(set(range(self.count)) - set(kept.values()))[: len(new)]
-            self._place = kept  # if this is interrupted, the others are not known
-            others = every[np.array(new)]
-            blocks = [(some, free) for some in tiles(len(every), max(len(new), TILE // 2))]
-            fill_blocks(self._distances, lambda block: compute(every[block[0]], others), blocks)
-            self._place = kept | dict(zip(new, free, strict=True))
-        places = np.array([self._place[column] for column in asked], dtype=np.int64)
-        self._asked = columns.tobytes(), places
-        return places
-
-    def find(self, rows: Ints, places: Ints) -> Floats:
-        """The distances of some of the b to the columns in these places, (rows, columns)."""
-        return np.asarray(self._distances[_as_slice(rows)].take(places, axis=1))
 
 
 @dataclass(frozen=True, eq=False)

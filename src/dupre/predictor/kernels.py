@@ -115,8 +115,7 @@ class Kernel(ABC):
 
     def __call__(self, a: Features, b: Features) -> Floats:
         """The covariance matrix, (ma, mb), of which a large one is computed tile by tile."""
-        across = [slice(None)] if b.are_kept else tiles(len(b))
-        if len(a) * len(b) <= TILE**2 or (len(a) <= TILE and len(across) == 1):
+        if len(a) * len(b) <= TILE**2:
             return self.evaluate(self.distances(a, b))
         if a is b:
             return by_tiles(len(a), lambda i, j: self(a[i], b[j]))
@@ -124,7 +123,7 @@ class Kernel(ABC):
         fill_blocks(
             K,
             lambda tile: self.evaluate(self.distances(a[tile[0]], b[tile[1]])),
-            list(product(tiles(len(a)), across)),
+            list(product(tiles(len(a)), tiles(len(b)))),
         )
         return K
 

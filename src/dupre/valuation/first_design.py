@@ -29,6 +29,10 @@ SINGLES_COUNT = 0.008
 FEW_OWNERS = 12
 """Owners up to which single owners and all but one are enough for a first design."""
 
+# With one of each, squared errors of 16 owners are as large as the variance that is stated.
+SMALL_GROUPS = 3
+"""Coalitions of each smaller size between: their utilities differ most from what is predicted."""
+
 
 def first_design(semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Generator) -> Members:
     """Up to `count` coalitions, (., n): all owners, every single owner, then the heaviest.
@@ -96,8 +100,9 @@ def add_sizes_between(
     """A first design with coalitions of further sizes after the single owners.
 
     With more than FEW_OWNERS, all owners, single ones and all but one do not show how utilities
-    grow in between, and a predictor that has seen nothing else is overconfident there. So one
-    coalition is drawn of each size 2, 4, 8, ..., n / 2, and of the same sizes counted from n.
+    grow in between, and a predictor that has seen nothing else is overconfident there. So
+    SMALL_GROUPS coalitions are drawn of each size 2, 4, 8, ..., n / 2, and one of each of the same
+    sizes counted from n: large groups are more like each other than small ones.
 
     A design of large coalitions alone, as under Beta(1, 4), shows nothing of smaller ones, which
     have a part of the weight. So two are drawn of each of up to four sizes below them, at equal
@@ -113,18 +118,24 @@ def add_sizes_between(
     n = members.shape[1]
     sizes = np.where(weight > 0, members.sum(axis=1), 0)
     ends, smallest = np.isin(sizes[design], [1, n]), int(sizes[design].min(initial=n))
-    further, each = [], 1
+    further: dict[int, int] = {}
     if n > FEW_OWNERS and smallest == 1:
         small = [2**k for k in range(1, n.bit_length()) if 2 ** (k + 1) < n] + [n // 2]
-        further = [s for some in small for s in (some, n - some)]
+        for size in small:
+            further[size] = SMALL_GROUPS
+            further.setdefault(n - size, 1)  # n / 2 is both
     elif smallest > n / 2:
         share = np.cumsum(np.bincount(sizes, weight)) / weight.sum()
         lowest = int(np.argmax(share >= SINGLES_COUNT))
-        further, each = np.linspace(lowest, smallest, 5)[:-1].astype(np.int64).tolist(), 2
-    between = []
-    for size in dict.fromkeys(further):  # sizes from both ends may meet
+        steps = np.linspace(lowest, smallest, 5)[:-1].astype(np.int64)
+        further = dict.fromkeys(steps.tolist(), 2)
+    drawn = []
+    for size, count in further.items():
         found = np.flatnonzero(sizes == size)
-        between += rng.choice(found, min(each, len(found)), replace=False).tolist()
+        drawn.append(rng.choice(found, min(count, len(found)), replace=False).tolist())
+    # One of each size first: a budget may end before all of them.
+    turns = range(max(further.values(), default=0))
+    between = [own[turn] for turn in turns for own in drawn if turn < len(own)]
     return list(dict.fromkeys([*design[: int(ends.sum())], *between, *design]))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from dupre._types import Bools, Floats, Ints, Members
 from dupre.checks import UNBOUNDED, Bounds, check_bounds, check_empty_within, finite, whole
 from dupre.data.owners import Owners
-from dupre.data.sketch import SketchCache
+from dupre.data.sketch import COARSE, SketchCache
 from dupre.errors import InputError
 from dupre.game import estimators
 from dupre.game.draws import Draws
@@ -35,6 +35,10 @@ ENUMERATED_UP_TO = 16
 
 SAMPLES = 4_096
 """Coalitions drawn where not all enter the values, unless another number is asked for."""
+
+# Of fewer owners fine sketches take a second each; of more owners a sample of coalitions counts.
+COARSELY = range(15, 17)
+"""Numbers of owners whose coalitions are compared at a coarse resolution."""
 
 SAMPLES_OF_MEANS = 16_384
 """Coalitions over which expected values are summed then, at least; variances are those of fewer,
@@ -272,8 +276,10 @@ class Question:
     @cached_property
     def _sketch(self) -> SketchCache | None:
         """Vectors of coalitions, kept from round to round; None if rows are not known."""
-        known = self.owners.points is not None
-        return SketchCache(self.owners, seed=self.seed) if known else None
+        if self.owners.points is None:
+            return None
+        resolution = COARSE if self.owners.n in COARSELY else None
+        return SketchCache(self.owners, seed=self.seed, resolution=resolution)
 
     def describe(self, members: Members, *, keep: bool = True) -> Features:
         """What kernels compare of coalitions, (m, n); `keep` if they will be asked for again."""

@@ -292,6 +292,10 @@ class Beliefs:
         unknown = self._state.unknown
         return self.predictor.gp.posterior(self._question.features[unknown], W[:, unknown])
 
+    def posterior_of_some(self, some: Ints, W: Floats) -> Posterior:
+        """Of m unknown coalitions and of functionals W, (f, m), of them, by the best form."""
+        return self.predictor.gp.posterior(self._question.describe(self._state.members[some]), W)
+
     @cached_property
     def averaged(self) -> AveragedPosterior:
         """Of the unknown coalitions and of the values, by all forms."""

@@ -22,7 +22,7 @@ from dupre.errors import DupreError, InputError
 from dupre.game.coalitions import unknown_owner
 from dupre.game.ties import descending_order, first_largest
 from dupre.game.weights import column_norms
-from dupre.predictor.gp import Posterior
+from dupre.predictor.gp import EXACT_UP_TO, Posterior
 from dupre.valuation.question import Question, Strategy
 from dupre.valuation.state import LEAST_CORRECTION, State
 
@@ -88,11 +88,17 @@ class Active(Strategy):
             rows = W[[state.question.owners.names.index(name) for name in self._focus]]
             W = rows if len(rows) == 1 else rows[:1] - rows[1:]
         beliefs = state.beliefs
-        # Without a focus the posterior is that of the values, which is computed once for both.
-        posterior = beliefs.posterior_of(W) if self._focus else beliefs.posterior
-        among = np.searchsorted(unknown, _candidates(W, state.open, rng))
-        under_way = np.searchsorted(unknown, state.pending)
-        return unknown[active_batch(posterior, among, k, under_way)]
+        if len(unknown) > EXACT_UP_TO:
+            some, W = _sample(W, unknown, state.pending, rng)
+            posterior = beliefs.posterior_of_some(some, W)
+            among = np.flatnonzero(np.isin(some, state.open))
+        else:
+            some = unknown
+            # Without a focus the posterior is that of the values, computed once for both.
+            posterior = beliefs.posterior_of(W) if self._focus else beliefs.posterior
+            among = np.searchsorted(unknown, _candidates(W, state.open, rng))
+        under_way = np.searchsorted(some, state.pending)
+        return some[active_batch(posterior, among, k, under_way)]
 
 
 @dataclass(frozen=True)
@@ -254,6 +260,47 @@ def _candidates(W: Floats, still_open: Ints, rng: np.random.Generator) -> Ints:
         return np.asarray(still_open[weight > 0])
     chosen = rng.choice(len(weight), MAX_CANDIDATES, replace=False, p=weight / weight.sum())
     return still_open[np.sort(chosen)]
+
+
+def _sample(
+    W: Floats, unknown: Ints, pending: Ints, rng: np.random.Generator
+) -> tuple[Ints, Floats]:
+    """MAX_CANDIDATES unknown coalitions, drawn by weight, that stand for all: who, and weights.
+
+    Each one's weights are divided by the chance that it is drawn, so that sums over the sample are
+    those over all coalitions without bias (Horvitz & Thompson 1952). What is chosen is to reduce
+    the variance of all values, and means over all coalitions are not needed for that. So a round
+    costs the same for any number of coalitions. Those pending are taken besides, without weight.
+
+    Args:
+        W: the functionals, (f, b).
+        unknown: coalitions that are predicted.
+        pending: some of them that are being evaluated.
+        rng: of the draw.
+    """
+    weight = column_norms(W)[unknown]
+    chance = inclusion_chances(weight, MAX_CANDIDATES)
+    # Systematically, at equal steps: of coalitions in their order each size has its part.
+    drawn = np.flatnonzero(np.diff(np.floor(np.cumsum(chance) + rng.random()), prepend=0.0))
+    share = np.zeros(len(unknown))
+    share[drawn] = 1 / chance[drawn]
+    some = np.union1d(drawn, np.searchsorted(unknown, pending))
+    return unknown[some], W[:, unknown[some]] * share[some]
+
+
+def inclusion_chances(weight: Floats, count: int) -> Floats:
+    """Chances proportional to weights, (m,), but at most 1, that add up to `count`.
+
+    Those with a weight are certain if they are not more than that.
+    """
+    if np.count_nonzero(weight) <= count:
+        return np.asarray(weight > 0, dtype=np.float64)
+    heavy = np.sort(weight)[::-1]
+    rest = np.cumsum(heavy[::-1])[::-1]  # from the smallest on: their sum is not a difference
+    left = count - np.arange(count)
+    # With the first k certain the others share what is left: the first k that leaves none above 1.
+    k = int(np.argmax(heavy[:count] * left <= rest[:count]))
+    return np.asarray(np.minimum(weight * (left[k] / rest[k]), 1.0))
 
 
 def active_batch(
