@@ -23,13 +23,14 @@ from dupre.predictor.gp import GaussianProcess
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Sum
 
-SCALE = 1.1
+SCALE = 1.15
 """Errors of values are this many times as large as the posterior says: its hyper-parameters are
-learned, and batches are chosen by it. (`benchmarks/bank.py`, part choose.)"""
+learned, and batches are chosen by it."""
 
-FREEDOM = 6.0
-"""Degrees of freedom of the Student distribution of errors. Neither depends on the number of
-evaluations from 1.5 n on, nor on left-out errors, whose size does not tell which runs err most."""
+FREEDOM = 4.0
+"""Degrees of freedom of the Student distribution of errors. `benchmarks/bank.py --fit` prints the
+most likely scale and freedom. Neither depends on the number of owners or of evaluations from 2n + 1
+on, nor on left-out errors, whose size does not tell which runs err most."""
 
 TOLERATED = 1 / 3
 """Part of the error variance of predicting by size alone that a predictor may have."""
