@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import KFold
 
 import dupre
 from dupre.game.estimators import exact
 from dupre.notes import Code, has, select
+from dupre.report.summary import answer
 from dupre.utility.describe import describe
 from dupre.utility.score import before_floor
 from dupre.valuation.deals import FURTHER
@@ -125,5 +127,40 @@ def test_what_one_split_shows_beyond_other_validation_rows_is_part_of_the_interv
     parts = found.uncertainty
     assert parts.std("deal").max() > 0.3 * parts.std("validation").max()
     (told,) = select(found.notes, [Code.DEAL])
-    assert told.text.startswith("Another split would change values by up to ±")
+    assert told.text.startswith("Another split of the rows would change values by up to ±")
     assert describe(dupre.ModelUtility(Ridge(), polls(), validation=dupre.Holdout(0.2))).deals_rows
+
+
+def test_a_split_in_time_is_no_chance_so_nothing_is_missing_from_its_intervals():
+    rng = np.random.default_rng(0)
+    X = rng.random((120, 3))
+    y, who = X.sum(axis=1) + rng.normal(size=120) / 5, np.array(["A", "B", "C"])[np.arange(120) % 3]
+    found = value(dupre.Owners.from_arrays(X, y, who), dupre.Folds(5, in_time=np.arange(120)))
+    assert not has(found.notes, Code.ONE_SPLIT, Code.DEAL)
+    assert found.verdict.kind == "payable"
+    assert "Values are within" in str(found)
+
+
+def test_nothing_is_sure_nor_exact_of_a_split_that_was_not_compared_with_another():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 3))
+    y, who = X.sum(axis=1) + rng.normal(size=300) / 5, np.array(["A", "B", "C"])[np.arange(300) % 3]
+    found = value(dupre.Owners.from_arrays(X, y, who), KFold(5, shuffle=True, random_state=0))
+    assert has(found.notes, Code.ONE_SPLIT)
+    words = " ".join(answer(found))
+    assert "all Shapley values are apparently above zero" in words
+    assert ", apart from how the rows were split for validation." in words
+    assert "the values are exact for this deal of the folds." in words
+    assert found.verdict.kind == "payable with reservations"
+
+
+@pytest.mark.parametrize(
+    ("split", "told"),
+    [
+        (dupre.Holdout(0.8), "is the split of the rows, which folds reduce"),
+        (dupre.Folds(5), "is the deal of the folds, which repeats reduce"),
+    ],
+)
+def test_what_reduces_the_doubt_of_a_split_is_what_comes_next(split, told):
+    (parts,) = select(value(polls(), split).notes, [Code.VARIANCE])
+    assert told in parts.text

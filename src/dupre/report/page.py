@@ -50,6 +50,7 @@ from dupre.result.as_text import (
     what_next,
 )
 from dupre.result.payments import Payments
+from dupre.result.uncertainty import deal_in_words
 from dupre.result.valuation import Valuation
 from dupre.wording import join_list, number, shorten
 
@@ -330,7 +331,7 @@ def _stds_by_source(v: Valuation) -> dict[str, Floats]:
     if v.uncertainty.validation is not None:
         found["choice of validation rows"] = v.uncertainty.std("validation")
     if v.uncertainty.deal is not None:
-        found["deal of the rows"] = v.uncertainty.std("deal")
+        found[deal_in_words(v.facts.folds)] = v.uncertainty.std("deal")
     return found
 
 

@@ -24,6 +24,7 @@ from dupre._types import Floats, Names
 from dupre.notes import Code, Note, note
 from dupre.predictor.student import Spread
 from dupre.result.covariances import roots
+from dupre.result.uncertainty import deal_in_words
 from dupre.utility.describe import Traits
 
 # Each costs as much as the first design; from three deals a variance has two degrees of freedom.
@@ -33,9 +34,10 @@ FURTHER = 2
 
 def deal_notes(traits: Traits, deal: Floats | None, compared: Iterable[Names]) -> list[Note]:
     """How the rows were split, and what further deals showed."""
-    if traits.validation is None or traits.validation.dealt is None:
+    dealt = None if traits.validation is None else traits.validation.dealt
+    if dealt is None or not dealt.by_chance:  # time leaves one split, and nothing to doubt
         return []
-    what = "split" if traits.folds == 1 else "deal of the folds"
+    what = deal_in_words(traits.folds)
     if deal is None:
         text = f"How much another {what} would change the values is in no interval."
         return [note(Code.ONE_SPLIT, text, folds=traits.folds)]
