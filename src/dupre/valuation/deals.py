@@ -5,9 +5,8 @@ noise for each training. So the values themselves are compared: some coalitions 
 further deals, the values that follow from these coalitions alone are computed for each deal, and
 their covariance over deals is the part that is added.
 
-The coalitions are those of the first design. They average over fewer trainings than the values do,
-so what they show is too large rather than too small, by about a quarter of a standard deviation
-(`benchmarks/folds.py`). That makes up for the few degrees of freedom that few deals have.
+The coalitions are those of the first design. Those of middle sizes are not among them, and a
+variance from three deals is rough: the part is widened for both (`benchmarks/folds.py`).
 
 `validation_rows.deal_covariance` computes it; `second_trainings` chooses the coalitions.
 

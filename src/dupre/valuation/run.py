@@ -39,7 +39,7 @@ class Asked:
         settings: how far the run goes.
         engine: where trainings run.
         stored: the store and its options; None for one in memory.
-        contents: fingerprints of the owners' rows; nothing if there is no store.
+        contents: fingerprints of the owners' rows; nothing if there is no store, and names decide.
         display: shows progress.
     """
 
@@ -107,10 +107,10 @@ def _forecast(valuer: Valuer, now: Valuation) -> pd.DataFrame:
 
 def _origin(asked: Asked) -> Origin:
     """What utilities come from; a store in memory needs the names of the owners only."""
-    owners = asked.valuer.owners
-    if asked.stored is None:
+    owners, stored = asked.valuer.owners, asked.stored
+    if not asked.contents:
         return Origin({}, dict.fromkeys(owners.names, ""))
-    return origin_of(owners, asked.traits, asked.contents, asked.stored.version)
+    return origin_of(owners, asked.traits, asked.contents, "" if stored is None else stored.version)
 
 
 def _run_key(valuer: Valuer, repeats: int | None, made_from: Origin) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.errors import Remedy, StoreError
+from dupre.game.weights import student_factor
 from dupre.notes import Code, Note, note
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.training.evaluation import Evaluation
@@ -45,6 +46,13 @@ COMMON = 2
 
 From three deals an owner's own variance is often near zero by accident; what owners have in common
 steadies it (Smyth 2004), and counts as much as its own."""
+
+FREEDOM = 8
+"""Degrees of freedom of that sum: an owner's own variance has two, and half the weight, 2 / (1/2)².
+
+Of 17 tables with 10 to 5 seeds, all coalitions trained, 96 % of the differences between two seeds
+were within what this states, and 92 % within that of a normal distribution: the coalitions compared
+show four fifths of the variance that all have, as those of middle sizes are not among them."""
 
 DOMINANT_OWNER = 0.5
 """Part of the validation rows from which on their owner is named."""
@@ -292,7 +300,8 @@ def deal_covariance(state: State, validation: Floats | None) -> Floats | None:
     n = len(found)
     common = np.trace(found) / n * (np.eye(n) * n - 1) / (n - 1)
     found = (COMMON * common + (deals - 1) * found) / (COMMON + deals - 1)
-    found = found / (deals if seen.averaged else 1)
+    # As wide as Student's t asks for with so few deals.
+    found = found * student_factor(FREEDOM) ** 2 / (deals if seen.averaged else 1)
     if seen.deals_rows and validation is not None:
         # Both have many rows in common with nothing: what is left is the choice of training rows.
         whole = float(np.trace(found))

@@ -138,4 +138,6 @@ def value(
         traits=traits,
     )
     rows = {} if stored is None else contents()
+    if stored is None and traits.by_content:
+        rows = of_owners(owners, renew=False)  # as the valuer has them: results can be compared
     return run(Asked(valuer, traits, given, settings, engine, stored, rows, display(progress)))
