@@ -1,10 +1,10 @@
 """Without a validation file: do intervals hold another seed, and the population? Folds, one split.
 
-Seeds: small tables, all coalitions trained, ten seeds, compared as `dupre compare` does. Seeds share
-the rows, so the choice of the validation rows is left out of the interval of a difference for folds;
-one split scores on other rows for every seed, so it stays in. Where one split is enough, folds should
-settle no fewer orders. It is enough if it settles ENOUGH of them at least, and none in opposite ways
-by two seeds: where it settles hardly any, there is nothing to keep.
+Seeds: small tables, all coalitions trained, ten seeds, compared as `dupre compare` does. Seeds
+share the rows, so the choice of the validation rows is left out of the interval of a difference for
+folds; one split scores on other rows for every seed, so it stays in. Where one split is enough,
+folds should settle no fewer orders. It is enough if it settles ENOUGH of them at least, and none in
+opposite ways by two seeds: where it settles hardly any, there is nothing to keep.
 
 Population: small tables drawn from data of thousands of rows. The truth of a table are the values
 if each coalition's model, trained on all of its rows, is scored on thousands of other rows. The
@@ -186,8 +186,8 @@ def compare_every_seed():
         for label, split in SPLITS.items():
             found = values_by_seed(X, y, who, split)
             every[label].append(compare_seeds(found))
-            shares = np.array([v.mean / max(v.mean.sum(), 1e-9) for v in found])
-            spread = float(np.median(shares.std(axis=0)))
+            shares = np.array([v.share for v in found])  # none where a seed finds no gain
+            spread = float(np.median(np.nanstd(shares, axis=0)))
             told = " | ".join(f"{100 * part:.0f} %" for part in every[label][-1])
             print(f"| {name} | {label} | {told} | {spread:.3f} |", flush=True)
         (_, by_folds, _), (_, by_one, opposite) = (rows[-1] for rows in every.values())
@@ -198,8 +198,8 @@ def compare_every_seed():
         print(f"| **all** | {label} | {told} | |")
     print(
         f"\nOne split is enough where it settles {100 * ENOUGH:.0f} % of the pairs at least, "
-        f"and none in opposite ways: {', '.join(enough) or 'nowhere'}. Folds settle no fewer there: "
-        f"{'yes' if all(enough.values()) else 'no'}."
+        f"and none in opposite ways: {', '.join(enough) or 'nowhere'}. Folds settle no fewer "
+        f"there: {'yes' if all(enough.values()) else 'no'}."
     )
 
 

@@ -36,6 +36,9 @@ FORMULA = ("=", "+", "-", "@")
 ROWS_HELD_OUT = "rows held out"
 """The section of a provenance that numbers the rows of each owner that validate."""
 
+WEIGHTS = "weights of owners"
+"""The section of a provenance that has the part of a score that each owner's rows decide."""
+
 ROWS_OF = "rows of "
 """What the digest of an owner's rows is called among the fingerprints, before the name."""
 

@@ -11,6 +11,8 @@ import dupre
 from dupre.game.estimators import exact
 from dupre.game.weights import student_factor
 from dupre.notes import Code, has, select
+from dupre.report.page import page
+from dupre.report.statements import statements
 from dupre.report.summary import answer
 from dupre.utility.describe import describe
 from dupre.utility.score import before_floor
@@ -167,3 +169,32 @@ def test_nothing_is_sure_nor_exact_of_a_split_that_was_not_compared_with_another
 def test_what_reduces_the_doubt_of_a_split_is_what_comes_next(split, told):
     (parts,) = select(value(polls(), split).notes, [Code.VARIANCE])
     assert told in parts.text
+
+
+def test_a_row_that_stands_several_times_is_counted_once_and_all_its_numbers_are_told():
+    rng = np.random.default_rng(0)
+    X = np.append(rng.random((60, 2)), np.tile(rng.random((20, 2)), (6, 1)), axis=0)
+    y, who = X.sum(axis=1), np.array(["Copies"]).repeat(180)
+    who[:60:2] = "Other"
+    v = value(dupre.Owners.from_arrays(X, y, who), dupre.Holdout(0.3))
+    (own,) = [s for s in statements(v, []) if v.owners[s.owner] == "Copies"]
+    told = dict(own.checks)["Rows of yours that validated"]
+    numbers = [int(one) for one in told.partition("your rows: ")[2].partition(", …")[0].split(", ")]
+    different = round(v.facts.validating["Copies"] * v.facts.validation_rows)
+    assert told.startswith(f"{different} different ones and their copies, of 150, numbered from 1")
+    rows = X[who == "Copies"]
+    listed = len(np.unique(rows[np.array(numbers) - 1], axis=0))
+    assert listed < len(numbers)
+    assert listed <= different
+
+
+def test_the_page_says_what_the_rows_of_each_owner_weigh_if_all_weigh_alike():
+    rng = np.random.default_rng(0)
+    X, who = rng.random((100, 2)), np.array(["Big"] * 65 + ["Mid"] * 20 + ["Small"] * 15)
+    owners = dupre.Owners.from_arrays(X, X.sum(axis=1) + rng.normal(size=100), who)
+    for equal in (True, False):
+        shown = page([value(owners, dupre.Folds(3, equal_owners=equal))])
+        table = shown.partition("Whose rows models are scored on")[2].partition("</table>")[0]
+        assert table.count("65.0\u00a0%") == 1
+        assert ("Weight in a score" in table) == equal
+        assert table.count("33.3\u00a0%") == 3 * equal

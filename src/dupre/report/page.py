@@ -52,7 +52,7 @@ from dupre.result.as_text import (
 from dupre.result.payments import Payments
 from dupre.result.uncertainty import deal_in_words
 from dupre.result.valuation import Valuation
-from dupre.wording import join_list, number, shorten
+from dupre.wording import WEIGHTS, join_list, number, shorten
 
 TITLE = "What each owner's data are worth"
 
@@ -525,6 +525,11 @@ def _validating(v: Valuation) -> Table | None:
         for i, part in parts
     ]
     columns = ["Owner", "Part of the validation rows"]
+    if weights := v.facts.provenance.get(WEIGHTS, {}):
+        columns.append("Weight in a score")
+        for (i, _), row in zip(parts, rows, strict=True):
+            weight = float(weights.get(v.owners[i], 0.0))
+            row.append(Cell(f"{number(100 * weight, 1)} %", weight))
     return Table("Whose rows models are scored on", columns, rows, sortable=True)
 
 

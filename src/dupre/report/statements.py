@@ -305,12 +305,13 @@ class _StatementWriter:
                 f"all {own:,}, each once" if own == rows else f"{own:,} different ones, each once"
             )
         numbers = facts.provenance.get(ROWS_HELD_OUT, {}).get(self.v.owners[i], "")
-        text = f"{own:,} of {rows:,}"
         if not own or not numbers:
-            return text
-        first = numbers.split(", ")[:MOST_NUMBERS]
-        text += f", numbered from 1 in the order of your rows: {', '.join(first)}"
-        if own > MOST_NUMBERS:
+            return f"{own:,} of {rows:,}"
+        every = numbers.split(", ")
+        copies = " different ones and their copies," if len(every) > own else ""
+        text = f"{own:,}{copies} of {rows:,}, numbered from 1 in the order of your rows: "
+        text += ", ".join(every[:MOST_NUMBERS])
+        if len(every) > MOST_NUMBERS:
             text += f", …; all are in result.json of the run, under “{ROWS_HELD_OUT}”: ask for them"
         return text
 

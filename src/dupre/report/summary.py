@@ -106,7 +106,8 @@ def texts(v: Valuation, *codes: Code) -> list[str]:
 
 def metric_of(v: Valuation) -> MetricName:
     """What the utility of a valuation is called."""
-    words, unit = metric_words(v)
+    metric = metric_words(v)
+    words, unit = metric["words"], metric["unit"]
     if words:
         return MetricName(words, f" {unit}".rstrip(), 100.0 if unit == "points" else 1.0)
     name = v.facts.provenance.get("settings", {}).get("metric", "")
