@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dupre.game.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
     from dupre.predictor import kernels
     from dupre.report import plots
+    from dupre.result.quotes import Quote
     from dupre.result.valuation import Valuation
     from dupre.store.frames import read_evaluations
     from dupre.store.store import Stored
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from dupre.utility.score import Score
     from dupre.valuation import stopping, strategies
     from dupre.valuation.question import LeastCore
+    from dupre.valuation.quote import quote
     from dupre.valuation.value import value
     from dupre.valuation.valuer import Valuer
 
@@ -54,6 +56,7 @@ __all__ = [
     "ModelUtility",
     "NotPayableError",
     "Owners",
+    "Quote",
     "Score",
     "Semivalue",
     "StoreError",
@@ -73,6 +76,7 @@ __all__ = [
     "metrics",
     "notes",
     "plots",
+    "quote",
     "read_evaluations",
     "shapley",
     "stopping",
@@ -88,6 +92,7 @@ _NAMES_OF = {
         "DupreError EngineError EvaluationError InputError Interrupted NotPayableError StoreError"
     ),
     "game.semivalues": "Semivalue banzhaf beta_shapley leave_one_out shapley",
+    "result.quotes": "Quote",
     "result.valuation": "Valuation",
     "store.frames": "read_evaluations",
     "store.store": "Stored",
@@ -97,6 +102,7 @@ _NAMES_OF = {
     "utility.model_free": "DataVolume InformationGain",
     "utility.score": "Score",
     "valuation.question": "LeastCore",
+    "valuation.quote": "quote",
     "valuation.value": "value",
     "valuation.valuer": "Valuer",
 }

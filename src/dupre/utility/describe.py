@@ -139,6 +139,11 @@ class Traits:
         """What the utility of a coalition depends on besides its rows, part by part."""
         return _fingerprint(self.utility)
 
+    def for_owners(self, owners: Owners) -> Any:
+        """The utility of other owners, on the same validation rows; a callable knows them all."""
+        known = isinstance(self.utility, ModelUtility)
+        return self.utility.with_owners(owners) if known else self.utility
+
     def is_trained(self, members: Names) -> bool:
         """Whether a coalition's utility comes from a model."""
         return not hasattr(self.utility, "is_trained") or self.utility.is_trained(members)

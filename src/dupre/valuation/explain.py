@@ -218,10 +218,26 @@ def _weights(state: State, others: int) -> Weights:
 
 def _contributions_to(state: State, others: int, off: Deviations | None) -> tuple[Floats, Floats]:
     """What each owner adds to so many others, and half the width of its interval, (n,) each."""
-    same, beliefs = state.question.sameness, state.beliefs
+    same = state.question.sameness
     merged = merge(_weights(state, others), same)
-    members, W, empty = merged.weights.members, merged.weights.W, merged.weights.empty
-    at, counts = state.positions(members), merged.counts
+    mean, spread, utilities = estimate(state, merged.weights, off)
+    sampling = merged.sampling_covariance(utilities, state.observed.empty, np.zeros(len(utilities)))
+    student = spread.student + roots(np.diag(sampling))  # DUPRE Remark 1
+    half = Spread(student, spread.normal, spread.freedom).half_width()
+    return same.equal(mean), same.equal(half)
+
+
+def estimate(
+    state: State, weights: Weights, off: Deviations | None
+) -> tuple[Floats, Spread, Floats]:
+    """Sums of utilities with any weights, (f, m), and what they are made of.
+
+    Returns:
+        the sums as expected, (f,); the spread of their errors, but for the deal of the folds and
+        the choice of the coalitions; and the utilities, (m,), those without a weight as zero.
+    """
+    beliefs, members, W, empty = state.beliefs, weights.members, weights.W, weights.empty
+    at, counts = state.positions(members), W.any(axis=0)
     utilities = np.append(state.utilities, np.nan)[at]
     recorded = counts & ~np.isnan(utilities)
     unknown = np.flatnonzero(counts & ~recorded)
@@ -237,13 +253,10 @@ def _contributions_to(state: State, others: int, off: Deviations | None) -> tupl
         freedom, own = tail.freedom, np.diag(posterior.functional_covariance()) * tail.scale**2
         predicted = own + learned.outlier_variance * np.sum(posterior.W**2, axis=1)
         M[:, beliefs.fitted] += posterior.observed_weights
-    utilities[~counts] = 0.0  # without a weight
-    no_data = state.observed.empty
-    sampling = merged.sampling_covariance(utilities, no_data, np.zeros(len(utilities)))
-    student_std = roots(predicted) + roots(np.diag(sampling))  # DUPRE Remark 1
+    utilities[~counts] = 0.0
     if off is not None:
         used = state.recorded
         change = M[:, used] @ off.evaluated[used] + np.outer(empty, off.empty)
         noise = noise + np.mean(change**2, axis=1)
-    half = Spread(student_std, roots(noise), freedom).half_width()
-    return same.equal(W @ utilities + empty * no_data), same.equal(half)
+    mean = W @ utilities + empty * state.observed.empty
+    return mean, Spread(roots(predicted), roots(noise), freedom), utilities

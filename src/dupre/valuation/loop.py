@@ -224,7 +224,8 @@ class Loop:
         """
         valuer = self.valuer
         # With room for all that is left there is nothing to choose, so workers need not wait.
-        no_choice = self.settings.stop is None and self._left >= valuer.left
+        may_end = self.settings.stop is not None or valuer.question.strategy.ends
+        no_choice = not may_end and self._left >= valuer.left
         size = valuer.left if no_choice else valuer.first_left or valuer.question.batch
         self.clock.choices += not valuer.first_left
         batch = valuer.suggest(min(size, self._left)) if size else []

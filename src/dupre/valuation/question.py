@@ -84,7 +84,7 @@ class Strategy(ABC):
         batch: coalitions chosen at once after the first design, as many as there are owners by
             default. More keep more workers busy, fewer learn more often.
         first: coalitions of the first design; 2n + 1 by default: under Shapley all owners, every
-            single one, and all but every single one.
+            single one, and all but every single one. 0 where enough is known without.
         check: coalitions drawn at random that the predictor is never shown, so that it is checked
             on them after every batch; 0 for none, otherwise at least 4. They follow the first
             design and count in the values. If the check fails, the values do not rely on the
@@ -92,6 +92,7 @@ class Strategy(ABC):
         uniform: whether the first design is drawn uniformly.
         in_order: whether the order of evaluation is known from the start.
         corrected: whether the predictor's values are corrected by random draws.
+        ends: whether it may end a run while its budget has room.
     """
 
     batch: int | None = None
@@ -101,18 +102,20 @@ class Strategy(ABC):
     uniform: ClassVar[bool] = False
     in_order: ClassVar[bool] = False
     corrected: ClassVar[bool] = False
+    ends: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        for name, count in (("batch", self.batch), ("first", self.first)):
+        for name, count, least in (("batch", self.batch, 1), ("first", self.first, 0)):
             if count is not None:
-                whole(count, name, least=1)
+                whole(count, name, least=least)
         whole(self.check, "check", least=0)
 
     @abstractmethod
     def choose(self, state: Any, k: int, rng: np.random.Generator) -> Ints:
         """The next k coalitions after the first design, some of `state.open`, the best first.
 
-        The same state must give the same answer: take chance from `rng` alone. None to end the run.
+        The same state must give the same answer: take chance from `rng` alone. None to end the run,
+        if the strategy `ends` any.
 
         Args:
             state: what is known and believed, a `State`.
@@ -131,7 +134,11 @@ class Strategy(ABC):
             limit: coalitions to evaluate at most.
             stated: whether the user chose this limit.
         """
-        return replace(self, first=min(self.first or 2 * n + 1, limit - self.check))
+        return replace(self, first=min(self.first_of(n), limit - self.check))
+
+    def first_of(self, n: int) -> int:
+        """Coalitions of the first design of n owners."""
+        return 2 * n + 1 if self.first is None else self.first
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +250,7 @@ class Question:
     @cached_property
     def heaviest(self) -> Ints:
         """The first design: what is evaluated before anything is predicted."""
-        count = self.strategy.first or 2 * self.owners.n + 1
+        count = self.strategy.first_of(self.owners.n)
         if self.strategy.in_order or self.strategy.uniform:
             return self.order[:count]
         # A design of the default size is not drawn twice: both are then the same.

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,11 @@ import pandas as pd
 from dupre._types import Members, Names
 from dupre.data.owners import Owners
 from dupre.game.coalitions import from_names
-from dupre.game.estimators import Estimator, Sample
-from dupre.game.semivalues import Semivalue, shapley
+from dupre.game.estimators import Sample
+from dupre.game.semivalues import shapley
 from dupre.predictor.calibration import PredictorCheck
-from dupre.predictor.kernels import Features, Kernel, Prior
+from dupre.predictor.kernel_inputs import Features
+from dupre.result.quotes import Quote
 from dupre.result.valuation import Valuation
 from dupre.training.threads import one_blas_thread
 from dupre.valuation.explain import (
@@ -27,7 +29,8 @@ from dupre.valuation.explain import (
     predict_utilities,
 )
 from dupre.valuation.infer import forecast_widths, infer
-from dupre.valuation.question import LeastCore, ask, check_limits
+from dupre.valuation.newcomer import quote_of
+from dupre.valuation.question import AnyEstimator, AnyKernel, AnySemivalue, ask, check_limits
 from dupre.valuation.state import State
 from dupre.valuation.strategies import (
     Strategy,
@@ -65,10 +68,10 @@ class Valuer:
         owners: Owners,
         *,
         empty: float,
-        semivalue: Semivalue | LeastCore | str = shapley,
-        estimator: Estimator | Sample | None = None,
+        semivalue: AnySemivalue = shapley,
+        estimator: AnyEstimator | None = None,
         strategy: Strategy | None = None,
-        kernel: Kernel | Prior | None = None,
+        kernel: AnyKernel | None = None,
         by_content: bool = False,
         floor: float | None = None,
         bounds: tuple[float | None, float | None] | None = None,
@@ -88,6 +91,46 @@ class Valuer:
         )
         self._recorded = Recorded(self.question, self.floor, empty)
         self._state: State | None = None
+
+    def with_owners(self, owners: Owners) -> Valuer:
+        """The same question about other owners, with all that is known of those still there.
+
+        What was evaluated counts if the rows of all its members are the same as here.
+        """
+        asked = self.question
+        stated = None if asked.by_default else asked.estimator
+        found = Valuer(
+            owners,
+            empty=self._recorded.empty,
+            semivalue=asked.least_core or asked.semivalue,
+            estimator=stated and Sample(stated, asked.samples),
+            strategy=asked.strategy,
+            kernel=asked.kernel,
+            by_content=asked.sameness.by_content,
+            floor=self.floor,
+            bounds=asked.bounds,
+            seed=asked.seed,
+        )
+        contents = [
+            dict(zip(o.names, o.contents.tolist(), strict=True)) for o in (self.owners, owners)
+        ]
+        same = [name for name, mark in contents[0].items() if contents[1].get(name) == mark]
+        found._recorded.take(self._recorded, same)
+        return found
+
+    def quote(self, name: str, X: Any, y: Any = None) -> Quote:
+        """What the rows of an owner who has not joined would be worth, by prediction alone.
+
+        `dupre.quote` also trains; here `valuer.with_owners(...)` can be told what was trained.
+
+        Args:
+            name: of the newcomer.
+            X: its rows; may have the target column, if the owners came with one.
+            y: their targets.
+        """
+        return quote_of(
+            self.state, self.with_owners(self.owners.with_owner(name, X, y)).state, name
+        )
 
     @property
     def empty(self) -> float:
