@@ -56,9 +56,9 @@ MANY_PARAMETERS = {
 LINES = {
     "root": 1_055,
     "game": 1_308,
-    "data": 1_162,
+    "data": 1_256,
     "predictor": 1_893,
-    "utility": 1_532,
+    "utility": 1_698,
     "training": 898,
     "store": 1_116,
     "result": 1_865,

@@ -5,6 +5,10 @@ all rows, and scored on that fold. `Holdout` keeps one part of the rows for vali
 is a hash of its contents and a seed: equal rows stay together, and nobody's rows move when other
 owners join, leave or reorder theirs.
 
+Another set of validation rows would be another game. So which rows validate can be fixed, by a
+`Validating`: those of owners who join later train, outside of their own fold like everybody's, but
+do not validate.
+
 Which rows fall into which fold is chance, and another deal of the folds gives other values. So the
 same rows can be dealt again: deal 0 is the one that counts, further ones tell how much it matters.
 
@@ -34,6 +38,28 @@ MANY_ROWS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
+class Validating:
+    """Which rows may validate, whoever joins, leaves or changes; made by `ModelUtility.validating`.
+
+    A row that nobody holds any more drops out, and is back when somebody holds it again.
+
+    Attributes:
+        rows: the first 64 bits of their digests, (p,), sorted; a row of several owners once for
+            each if `holder` is known.
+        classes: that models predict; None for numbers.
+        k: number of folds; None for one part held out.
+        holder: whose rows they were, numbered, (p,), if the rows of all owners weigh the same.
+        fold: of each row, (p,), if folds are in time: others follow from the rows alone.
+    """
+
+    rows: NDArray[np.uint64]
+    classes: NDArray[Any] | None = None
+    k: int | None = None
+    holder: Ints | None = None
+    fold: Ints | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Folds:
     """K folds of all owners' rows; every different row validates once. `validation=Folds(10)`.
 
@@ -45,12 +71,14 @@ class Folds:
             before it alone, so the first K + 1st part of the rows validates never.
         equal_owners: whether the validation rows of every owner weigh the same together, so that
             who brings more rows has no more say in what a good model is.
+        rows: which rows validate; None for all of them. `ModelUtility.with_owners` states it.
     """
 
     k: int | None = None
     by: Any = None
     in_time: Any = None
     equal_owners: bool = False
+    rows: Validating | None = None
 
     def __post_init__(self) -> None:
         if self.k is not None:
@@ -65,11 +93,12 @@ class Holdout:
 
     Args:
         part: between 0 and 1.
-        equal_owners: as for `Folds`.
+        equal_owners, rows: as for `Folds`.
     """
 
     part: float = 0.2
     equal_owners: bool = False
+    rows: Validating | None = None
 
     def __post_init__(self) -> None:
         if not 0 < finite(self.part, "the part held out") < 1:
@@ -165,7 +194,10 @@ def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
     Raises:
         InputError: there are too few rows for it.
     """
+    fixed = split.rows if isinstance(split, (Folds, Holdout)) else None
     first = _different_rows(owners)
+    if fixed is not None:
+        first = first[np.isin(owners.row_contents[first, 0], fixed.rows)]
     if isinstance(split, Holdout):
         held = _uniform(owners, seed, number) < split.part
         tests, train = [first[held[first]]], [~held]
@@ -190,15 +222,42 @@ def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
     row = np.concatenate(tests)
     ends = np.cumsum([0, *map(len, tests)])
     positions = [np.arange(a, b) for a, b in pairwise(ends)]
-    equal = isinstance(split, (Folds, Holdout)) and split.equal_owners
-    return Deal(
-        take(owners.X, row),
-        owners.y[row],
-        tuple(positions),
-        tuple(train),
-        row,
-        _equal_weights(owners, row) if equal else None,
-    )
+    weights = None
+    if isinstance(split, (Folds, Holdout)) and split.equal_owners:
+        keys, holder = (
+            _held(owners, row) if fixed is None else _held_then(fixed, split, seed, number)
+        )
+        weights = _equal_weights(keys, holder, owners.row_contents[row, 0])
+    return Deal(take(owners.X, row), owners.y[row], tuple(positions), tuple(train), row, weights)
+
+
+def fix(
+    split: Folds | Holdout, owners: Owners, dealt: Deal, classes: NDArray[Any] | None
+) -> Validating:
+    """Which rows validate in a split, for others to keep to.
+
+    Args:
+        split: that was dealt.
+        owners: whose rows.
+        dealt: the deal that counts.
+        classes: that models predict.
+    """
+    if split.rows is not None:
+        return split.rows
+    in_time = isinstance(split, Folds) and split.in_time is not None
+    # Another deal may hold out other rows; in time the first ones never validate.
+    row = dealt.row if in_time and dealt.row is not None else _different_rows(owners)
+    keys, owner = _held(owners, row)
+    holder = owner if split.equal_owners else None
+    keys = np.unique(keys) if holder is None else keys
+    fold = None
+    if in_time:
+        number = np.concatenate(
+            [np.full(len(t), i) for i, t in enumerate(dealt.tests) if t is not None]
+        )
+        fold = number[_places(owners.row_contents[row, 0], keys)]
+    k = len(dealt.tests) if isinstance(split, Folds) else None
+    return Validating(keys, classes, k, holder, fold)
 
 
 def shares_of_owners(owners: Owners, row: Ints) -> dict[str, float]:
@@ -222,8 +281,13 @@ def _different_rows(owners: Owners) -> Ints:
 
 def _uniform(owners: Owners, seed: int, number: int) -> Floats:
     """A number in [0, 1) for each row from its contents, a seed and the deal, (N,)."""
+    return _hash_to_unit(owners.row_contents[:, 0], seed, number)
+
+
+def _hash_to_unit(rows: NDArray[np.uint64], seed: int, number: int) -> Floats:
+    """The same from digests of rows, (p,)."""
     key = int.from_bytes(hash_json(["deal", int(seed), int(number)])[:8], "little")
-    z = owners.row_contents[:, 0] ^ np.uint64(key)
+    z = rows ^ np.uint64(key)
     # The finaliser of splitmix64 (Steele et al. 2014): digests differ, bits of all places count.
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -282,15 +346,21 @@ def _in_time(
         )
     k = default_folds(len(owners.y)) if split.k is None else split.k
     moments, which = np.unique(times, return_inverse=True)
-    if len(moments) <= k:
+    which = which.reshape(-1)
+    if split.rows is not None and split.rows.fold is not None:
+        fold = split.rows.fold[np.searchsorted(split.rows.rows, owners.row_contents[first, 0])]
+    elif len(moments) <= k:
         raise InputError(
             f"{k} folds in time of {len(moments)} different times: expected more times than folds"
         )
-    # Rows of one moment stay together: a part ends where the next moment begins.
-    upto = np.cumsum(np.bincount(which.reshape(-1))) / len(times)
-    part = np.minimum((upto * (k + 1) - 1e-9).astype(np.int64), k)[which.reshape(-1)]
-    tests = [first[part[first] == i] for i in range(1, k + 1)]
-    return tests, _without_equal(owners, tests, [part < i for i in range(1, k + 1)])
+    else:
+        # Rows of one moment stay together: a part ends where the next moment begins.
+        upto = np.cumsum(np.bincount(which)) / len(times)
+        fold = np.minimum((upto * (k + 1) - 1e-9).astype(np.int64), k)[which[first]] - 1
+    tests = [first[fold == i] for i in range(k)]
+    # By the rows that validate alone: those of further owners move no border.
+    train = [which < which[rows].min() if len(rows) else which < 0 for rows in tests]
+    return tests, _without_equal(owners, tests, train)
 
 
 def _without_equal(owners: Owners, tests: list[Ints], train: list[Bools]) -> list[Bools]:
@@ -322,13 +392,47 @@ def _by_splitter(split: Any, owners: Owners, first: Ints) -> tuple[list[Ints], l
     return tests, train
 
 
-def _equal_weights(owners: Owners, row: Ints) -> Floats:
-    """Weights of validation rows, (m,), mean 1, that add up to the same for every owner."""
+def _held(owners: Owners, row: Ints) -> tuple[NDArray[np.uint64], Ints]:
+    """Each of these rows once for every owner who holds it: digests, sorted, and owners."""
     contents = owners.row_contents[:, 0]
-    place = {int(key): i for i, key in enumerate(contents[row])}
-    weights = np.zeros(len(row))
-    for i in range(owners.n):
-        own = {place[int(key)] for key in contents[owners.owner == i] if int(key) in place}
-        if own:
-            weights[sorted(own)] += 1 / len(own)
-    return np.asarray(weights * len(row) / weights.sum())
+    mine = np.isin(contents, contents[row])
+    pairs = np.unique(
+        np.column_stack([contents[mine], owners.owner[mine].astype(np.uint64)]), axis=0
+    )
+    return pairs[:, 0], pairs[:, 1].astype(np.int64)
+
+
+def _held_then(
+    fixed: Validating, split: Folds | Holdout, seed: int, number: int
+) -> tuple[NDArray[np.uint64], Ints]:
+    """The same of the rows that would validate in this deal if all that are fixed were there."""
+    if fixed.holder is None:
+        raise InputError(
+            "the rows that validate were fixed without their owners, whose rows shall weigh the "
+            "same; leave out equal_owners, or split the rows anew"
+        )
+    if isinstance(split, Holdout):
+        held = _hash_to_unit(fixed.rows, seed, number) < split.part
+        return fixed.rows[held], fixed.holder[held]
+    return fixed.rows, fixed.holder
+
+
+def _equal_weights(keys: NDArray[np.uint64], holder: Ints, rows: NDArray[np.uint64]) -> Floats:
+    """Weights of validation rows, (m,), mean 1, that add up to the same for every owner.
+
+    Args:
+        keys: digests of rows, sorted, each once for every owner who holds it.
+        holder: these owners.
+        rows: digests of the rows that are there, (m,); those of owners who left are missing.
+    """
+    share = 1 / np.bincount(holder)[holder]
+    there = np.isin(keys, rows)
+    weights = np.zeros(len(rows))
+    np.add.at(weights, _places(rows, keys[there]), share[there])
+    return np.asarray(weights * len(rows) / weights.sum())
+
+
+def _places(rows: NDArray[np.uint64], keys: NDArray[np.uint64]) -> Ints:
+    """Where each key is among digests of different rows."""
+    order = np.argsort(rows)
+    return np.asarray(order[np.searchsorted(rows, keys, sorter=order)])

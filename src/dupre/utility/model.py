@@ -27,7 +27,18 @@ from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names
 from dupre.metrics import DEFAULT, Metric, Scorer, check_metric, check_trial
 from dupre.utility.estimator import check_estimator, fit, other_libraries, uses_seed
-from dupre.utility.folds import Deal, can_deal_again, deal, is_split, labels_of, what_decides
+from dupre.utility.folds import (
+    Deal,
+    Folds,
+    Holdout,
+    Validating,
+    can_deal_again,
+    deal,
+    fix,
+    is_split,
+    labels_of,
+    what_decides,
+)
 from dupre.utility.resampling import (
     Predictions,
     Scored,
@@ -38,6 +49,7 @@ from dupre.utility.resampling import (
 )
 from dupre.utility.score import RESAMPLES, EqualRows, Score, draw_resamples, resampled_of
 from dupre.utility.validation import check_validation
+from dupre.wording import join_list, quote
 
 Kept = TypeVar("Kept")
 
@@ -111,24 +123,30 @@ class ModelUtility:
         resamples: int = RESAMPLES,
     ):
         self.estimator = check_estimator(estimator, owners.task)
-        self.owners = owners
         if not isinstance(seed, (int, np.integer)):
             raise InputError(f"seed must be a whole number, got {seed!r}")
         self.seed = int(seed)
-        self._kept: dict[Any, Any] = {}
         self.resamples = whole(resamples, "resamples", least=0)
         if self.resamples == 1:
             raise InputError("one resample of the validation rows says nothing; give 0, or many")
         self.metric = check_metric(metric or DEFAULT[owners.task], owners.task, owners.y)
+        self._asked = empty, floor, bounds
+        self._begin(owners, validation)
+
+    def _begin(self, owners: Owners, validation: Any, classes: NDArray[Any] | None = None) -> None:
+        """All that follows from the rows; `classes` that models predict, if they are known."""
+        self.owners = owners
+        self._kept: dict[Any, Any] = {}
         self.validation = (
             validation if is_split(validation) else check_validation(validation, owners)
         )
         first = self._deal(0)
         self.X_val, self.y_val = first.X, first.y
-        self._classes = None
-        if owners.task == "classification":
+        self._classes = classes
+        if owners.task == "classification" and classes is None:
             self._classes = np.unique(np.concatenate([owners.y, self.y_val]))
         check_folds(self.metric, first)
+        empty, floor, bounds = self._asked
         empty = self.metric.empty if empty is None else empty
         # A named metric is tried even if `empty` is stated: an error now costs no training.
         self._stated = empty is not None
@@ -146,6 +164,78 @@ class ModelUtility:
         self.floor = _check_floor(floor, self.metric, self.empty)
         stated = self.metric.bounds if bounds is None else check_bounds(bounds)
         self.bounds = max(stated[0], -np.inf if self.floor is None else self.floor), stated[1]
+
+    def with_owners(self, owners: Owners) -> ModelUtility:
+        """The same utility of other owners: models are scored on the same rows as before.
+
+        With `Folds` or `Holdout` these are rows of owners. Rows of newcomers train, outside of
+        their own fold like all rows, but do not validate; rows that nobody holds any more drop out.
+        So a coalition without newcomers has the same utility as before as long as nobody leaves.
+
+        Raises:
+            InputError: another task, a class that no row had, folds by labels of single rows, or
+                a splitter that cannot keep to its rows.
+        """
+        split = self.validation
+        if not is_split(split):
+            return self._again(owners, split, self._classes)
+        labels = [split.by, split.in_time] if isinstance(split, Folds) else []
+        if any(not (label is None or isinstance(label, str)) for label in labels):
+            raise InputError(
+                "folds are made by one label for each row, and rows of other owners have none; "
+                "state by= or in_time= as the name of a column of X"
+            )
+        return self._again(owners, self._fixed(self.validating), self._classes)
+
+    def with_validating(self, rows: Validating) -> ModelUtility:
+        """The same utility, but of all rows only these validate: those of an earlier utility."""
+        return self._again(self.owners, self._fixed(rows), rows.classes)
+
+    @property
+    def validating(self) -> Validating:
+        """Which of the owners' rows may validate, for `with_validating`.
+
+        Raises:
+            InputError: validation rows are nobody's, or dealt by a splitter of scikit-learn.
+        """
+        split = self._split()
+        return self._keep(
+            ("validating", 0), lambda: fix(split, self.owners, self._deal(0), self._classes)
+        )
+
+    def _split(self) -> Folds | Holdout:
+        split = self.validation
+        if isinstance(split, (Folds, Holdout)):
+            return split
+        raise InputError(
+            f"validation by {type(split).__name__} cannot keep to rows that once validated; state "
+            "validation=dupre.Folds(10), or rows of nobody"
+        )
+
+    def _fixed(self, rows: Validating) -> Folds | Holdout:
+        split = self._split()
+        if isinstance(split, Folds) and split.k is None:
+            return replace(split, rows=rows, k=rows.k)
+        return replace(split, rows=rows)
+
+    def _again(self, owners: Owners, validation: Any, classes: NDArray[Any] | None) -> ModelUtility:
+        """A copy for other rows."""
+        if owners.task != self.owners.task:
+            raise InputError(
+                f"the utility is made for {self.owners.task}, but the task of these owners is "
+                f"{owners.task}; state task={self.owners.task!r} when building them"
+            )
+        unseen = [] if classes is None else np.setdiff1d(owners.y, classes).tolist()
+        if unseen:
+            raise InputError(
+                f"some rows have the class {join_list(map(quote, unseen))}, which no row had when "
+                "the utility was made: its models cannot predict it. Correct these labels, leave "
+                "the rows out, or make a new utility of all rows"
+            )
+        again = copy(self)
+        again.__dict__.pop("_of_no_data", None)
+        again._begin(owners, validation, classes)
+        return again
 
     @property
     def equal_rows(self) -> EqualRows:
