@@ -21,6 +21,7 @@ from dupre.cli.init import init
 from dupre.cli.output import ExitCode, command_message, open_streams, say
 from dupre.cli.pay import pay
 from dupre.cli.predict import predict
+from dupre.cli.quote import quote
 from dupre.cli.record import record
 from dupre.cli.report import report
 from dupre.cli.resume import resume
@@ -64,6 +65,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     verify: "verify dupre-patients",
     compare: "compare dupre-patients Basel Bern",
     predict: "predict dupre-patients --members Basel,Bern",
+    quote: "quote dupre-patients newcomer.csv --spend 3",
     init: "init patients.csv --owner hospital --target outcome --empty 0.5",
     suggest: "suggest dupre-patients -n 8 > next.csv",
     record: "record dupre-patients next.csv",

@@ -328,4 +328,16 @@ COUNT = typer.Option(
     "-n", "--number", metavar="N", help="How many coalitions at most.", parser=_whole
 )
 PENDING = _option("FILE", "Suggestions of before that are not yet recorded.")
+NEW_ROWS = typer.Argument(
+    metavar="[FILE]", help="Rows of an owner who has not joined, with the columns of the data."
+)
+NEW_NAME = _option("NAME", "Of that owner; by default as the file says.", "--name")
+LIKE = _option("OWNER", "Instead of a file: further rows of the kind that this owner holds.")
+LIKE_ROWS = typer.Option("--rows", metavar="N", help="How many of them.", parser=_whole)
+SPEND = typer.Option(
+    "--spend",
+    metavar="K",
+    help="Coalitions with the newcomer to train; by default none, 3 make a quote sharp.",
+    parser=_whole,
+)
 REPLACE = _flag("Correct: forget what was recorded of these coalitions before.", "--replace")

@@ -70,15 +70,16 @@ def quote(
 
 
 def _print(found: Quote, stated: dict[str, Any], *, json: bool) -> None:
-    terms = {key: stated[key] for key in ("currency", "negative", "minimum") if stated[key]}
-    amount = stated["amount"]
-    paid = None if amount is None else found.payments(amount, **terms)
+    """The quote, and what would be paid of an amount if one is stated."""
+    amount, terms = stated["amount"], ("currency", "negative", "minimum")
+    how = {key: stated[key] for key in terms if stated[key] is not None}
+    paid = None if amount is None else found.payments(amount, **how)
     if json:
-        from dupre.result.quotes import as_plain
-
         payments = None if paid is None else paid.reset_index().to_dict("records")
-        print_json(as_plain(found) | {"payments": payments})
+        print_json(found.as_plain() | {"payments": payments})
         return
     print(found)
     if paid is not None:
-        print(f"\n{found.format_payments(paid)}")
+        from dupre.result.quotes import format_proposal
+
+        print(f"\n{format_proposal(paid, amount, stated['currency'] or '')}")

@@ -50,6 +50,7 @@ from dupre.result.as_text import (
     what_next,
 )
 from dupre.result.payments import Payments
+from dupre.result.quotes import KeptQuote
 from dupre.result.valuation import Valuation
 from dupre.wording import join_list, number, shorten
 
@@ -159,6 +160,7 @@ def page(
     *,
     heading: Heading = Heading(),  # noqa: B008 (it is frozen)
     paid: Payments | InputError | None = None,
+    quoted: Sequence[KeptQuote] = (),
 ) -> str:
     """The page as HTML.
 
@@ -166,6 +168,7 @@ def page(
         valuations: one, or several semivalues of the same owners; the first is the main one.
         heading: title, contact and logo.
         paid: what owners are paid, or why nobody is; None if nothing is said about that.
+        quoted: what owners who have not joined would be worth.
     """
     _check_owners(valuations)
     v = valuations[0]
@@ -180,6 +183,7 @@ def page(
         "notes": _notes(valuations, paid),
         "payments": None if paid is None else _payments(paid),
         "comparison": _comparison(valuations) if len(valuations) > 1 else None,
+        "quotes": _quotes(v, quoted),
         "uncertainty": _uncertainty(v),
         "ranking": _ranking(v),
         "trained": _trainings(v),
@@ -350,6 +354,31 @@ def _deviations_table(v: Valuation) -> Table | None:
     columns = ["Owner", f"{v.words.noun.capitalize()}, 95 % interval"]
     columns += [f"{source[:1].upper()}{source[1:]}" for source in stds]
     return Table("Standard deviations by their source", columns, rows, sortable=True)
+
+
+def _quotes(v: Valuation, quoted: Sequence[KeptQuote]) -> Shown | None:
+    """What owners who have not joined would be worth; None without any."""
+    outside = [one for one in quoted if one.name not in v.owners]
+    if not outside:
+        return None
+    words = (
+        "What owners who have not joined would be worth, from what was known on that day. "
+        "Nobody is paid by a quote."
+    )
+    columns = ["Owner", "Value, quoted", "95 % interval", "Rows", "Trained with it", "Quoted on"]
+    places = decimals(v)
+    rows = [
+        [
+            Cell(full_name(one.name), None, "" if one.exists else "rows that do not exist yet"),
+            Cell(number(one.value, places), one.value),
+            Cell(f"{number(one.low, places)} … {number(one.high, places)}", one.low),
+            Cell(f"{one.rows:,}", one.rows),
+            Cell(f"{one.trained:,}", one.trained),
+            Cell(one.made[:10]),
+        ]
+        for one in outside
+    ]
+    return {"words": words, "table": Table("Quotes", columns, rows, sortable=True)}
 
 
 def _comparison(valuations: Sequence[Valuation]) -> Shown:

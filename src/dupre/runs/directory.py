@@ -7,6 +7,7 @@
     report.html    a page to pass on
     payments.csv   what each owner is paid, once `dupre pay` has been asked
     ledger.jsonl   every payment that was booked (module `ledger`)
+    quotes.json    what owners who had not joined would be worth
     report.pdf, values.xlsx   the page printed, and a workbook, if they were asked for
 
     history/N      a result or payments that others took the place of
@@ -24,6 +25,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import copyfile
 
+import msgspec
 import pandas as pd
 from msgspec.structs import asdict, replace
 
@@ -33,6 +35,7 @@ from dupre.report.document import Heading, read_logo
 from dupre.result import json
 from dupre.result.as_text import failed_alone_are_left
 from dupre.result.payments import Payments
+from dupre.result.quotes import KeptQuote
 from dupre.result.valuation import Valuation
 from dupre.runs.ledger import Ledger, read_ledger, with_paid
 from dupre.spec import Payment, Spec, dumps, loads
@@ -46,7 +49,7 @@ class RunDirectory:
 
     Attributes:
         path: of the directory.
-        config, store, result, table, report, payments, ledger, pdf, workbook: its files.
+        config, store, result, table, report, payments, ledger, quotes, pdf, workbook: its files.
 
     Raises:
         InputError: one of its files is a link, which may point elsewhere.
@@ -58,6 +61,7 @@ class RunDirectory:
         self.result, self.table = path / "result.json", path / "values.csv"
         self.report, self.payments = path / "report.html", path / "payments.csv"
         self.ledger = path / "ledger.jsonl"
+        self.quotes = path / "quotes.json"
         self.pdf, self.workbook = path / "report.pdf", path / "values.xlsx"
         # A directory may come from elsewhere; by a link it could have us overwrite any file.
         for file in path.iterdir() if path.is_dir() else ():
@@ -219,6 +223,24 @@ class RunDirectory:
         unpaid = self._pages(valuations, replace(self.spec(), payment=Payment()))
         return self._replace({self.report: unpaid[self.report]})
 
+    def quoted(self) -> list[KeptQuote]:
+        """The last quote of each owner, the latest first; InputError if the file is damaged."""
+        if not self.quotes.is_file():
+            return []
+        try:
+            return msgspec.json.decode(self.quotes.read_bytes(), type=list[KeptQuote])
+        except msgspec.DecodeError as cause:
+            raise InputError(
+                f"{str(self.quotes)!r} cannot be read ({cause}); delete it, and quote again"
+            ) from cause
+
+    def keep_quote(self, quote: KeptQuote) -> None:
+        """Keep a quote, in place of an earlier one of the same owner, and show it on the page."""
+        kept = [quote, *(one for one in self.quoted() if one.name != quote.name)]
+        replace_text(self.quotes, msgspec.json.format(msgspec.json.encode(kept)).decode())
+        if self.result.is_file():
+            self.write_report(self.results())
+
     def booked(self, spec: Spec, after: RunDirectory | None = None) -> Ledger:
         """Every payment that was booked; what is wrong with the chain is among its `breaks`.
 
@@ -317,7 +339,7 @@ class RunDirectory:
         from dupre.report.page import page
 
         paid = self._paid(valuations[0], spec, ledger)
-        shown = page(valuations, heading=_heading(spec), paid=paid)
+        shown = page(valuations, heading=_heading(spec), paid=paid, quoted=self.quoted())
         return {self.report: shown, self.payments: payments_table(paid)}
 
     def write_statements(

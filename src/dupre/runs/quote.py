@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from dupre.data.rows import take
 from dupre.errors import InputError
@@ -16,7 +15,7 @@ from dupre.result.quotes import Quote
 from dupre.runs.run import Run
 from dupre.runs.values import engine_of, stored_valuer
 from dupre.tables.formats import stem
-from dupre.tables.read import read_validation
+from dupre.tables.read import read_further
 from dupre.valuation.progress import Display
 from dupre.valuation.quote import quote
 from dupre.wording import quote_names
@@ -52,8 +51,8 @@ def read_newcomer(run: Run, path: Path, name: str | None) -> Newcomer:
     present = owners.X.assign(**{data.target: owners.y})
     present.insert(0, data.owner, np.array(owners.names)[owners.owner])
     present.attrs["forms"] = run.forms
-    rows = read_validation(path, present, data, whose="new", beside=data.owner)
-    inside = rows.pop(data.owner).dropna().astype(str) if data.owner in rows else pd.Series()
+    rows = read_further(path, present, data, whose="new")
+    inside = rows.pop(data.owner).dropna().astype(str) if data.owner in rows else ()
     if len(names := list(dict.fromkeys(inside))) > 1 and name is None:
         raise InputError(
             f"{path.name} has rows of {len(names)} owners, {quote_names(names)}; a quote is for "
@@ -64,7 +63,10 @@ def read_newcomer(run: Run, path: Path, name: str | None) -> Newcomer:
 
 
 def imagine_newcomer(run: Run, like: str, rows: int, name: str | None) -> Newcomer:
-    """So many rows of the kind that an owner holds; they are its own, repeated."""
+    """So many rows of the kind that an owner holds: drawn from its own, with replacement.
+
+    So they are as far from its own as new ones would be; its own again would be a known copy.
+    """
     owners = run.owners
     like = find_owner(like, owners.names)
     own = np.flatnonzero(owners.owner == owners.names.index(like))
@@ -73,8 +75,7 @@ def imagine_newcomer(run: Run, like: str, rows: int, name: str | None) -> Newcom
             f"{rows:,} rows like those of {like!r} are asked for; expected 1 to "
             f"{MOST_TIMES * len(own):,}, {MOST_TIMES} times the {len(own):,} it has"
         )
-    # At equal steps: fewer rows than it has are spread over all of them.
-    index = own[np.arange(rows) * max(len(own), rows) // rows % len(own)]
+    index = own[np.random.default_rng(run.spec.values.seed).integers(len(own), size=rows)]
     called = name or f"{rows:,} rows like {like}"
     return Newcomer(called, take(owners.X, index), owners.y[index], exist=False)
 
@@ -84,10 +85,9 @@ def quote_newcomer(
 ) -> Quote:
     """What the rows would be worth, after so many trainings with them."""
     name, X, y, exist = newcomer
-    if not spend or run.spec.is_external:
-        found = stored_valuer(run, store).quote(name, X, y)
-        return replace(found, exists=exist)
-    return quote(
+    if run.spec.is_external:
+        return replace(stored_valuer(run, store).quote(name, X, y), exists=exist)
+    found = quote(
         run.owners,
         run.trained,
         name,
@@ -101,3 +101,4 @@ def quote_newcomer(
         progress=screen,
         seed=run.spec.values.seed,
     )
+    return replace(found, exists=exist)

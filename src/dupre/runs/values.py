@@ -34,7 +34,7 @@ def train(run: Run, store: Path, screen: Display, client: Client | None) -> list
     The first semivalue decides what is trained; the others use the same trainings.
     """
     limits = {"budget": run.budget, "stop": run.choices.stop}
-    first = _value(run, 0, store, **limits, engine=_engine(run, client), progress=screen)
+    first = _value(run, 0, store, **limits, engine=engine_of(run, client), progress=screen)
     known = {"budget": first.facts.evaluated, "engine": Local(on_error=_on_error(run))}
     again = replace(run, spot_check=False)  # one spot check a command is enough
     others = [
@@ -70,7 +70,8 @@ def _on_error(run: Run) -> OnError:
     return "skip" if run.spec.machine.skip_failures else "raise"
 
 
-def _engine(run: Run, client: Client | None) -> Dask | Local:
+def engine_of(run: Run, client: Client | None) -> Dask | Local:
+    """Where the trainings of a run are done."""
     timeout, on_error = run.choices.timeout, _on_error(run)
     if client is not None:
         return Dask(client, timeout=timeout, on_error=on_error)

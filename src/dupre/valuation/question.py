@@ -28,7 +28,14 @@ from dupre.predictor.form import check_prior
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Prior
 from dupre.valuation.first_design import add_heaviest, first_design
-from dupre.valuation.sameness import Merged, Sameness, distances, merge, shared_rows
+from dupre.valuation.sameness import (
+    Merged,
+    Sameness,
+    distances,
+    likeness,
+    merge,
+    shared_rows,
+)
 
 ENUMERATED_UP_TO = 16
 """Owners up to which all coalitions enter the values, unless an estimator is asked for."""
@@ -93,6 +100,7 @@ class Strategy(ABC):
         in_order: whether the order of evaluation is known from the start.
         corrected: whether the predictor's values are corrected by random draws.
         ends: whether it may end a run while its budget has room.
+        newcomer: the owner that is quoted, of whom little or nothing is known; "" for none.
     """
 
     batch: int | None = None
@@ -103,6 +111,7 @@ class Strategy(ABC):
     in_order: ClassVar[bool] = False
     corrected: ClassVar[bool] = False
     ends: ClassVar[bool] = False
+    newcomer: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         for name, count, least in (("batch", self.batch, 1), ("first", self.first, 0)):
@@ -293,7 +302,19 @@ class Question:
         sketch = self._sketch
         # A search for a least core looks at 60,000 coalitions once: keeping them would fill memory.
         vectors = sketch if sketch is None or keep else sketch.compute
-        return Features(members, self.owners.rows, vectors)
+        return Features(members, self.owners.rows, vectors, self.mixing)
+
+    @cached_property
+    def mixing(self) -> Floats | None:
+        """What members are taken to be, (n, n): a newcomer is like those whose rows are like its.
+
+        So what is known of them is expected of it; as a member like no other it would be expected
+        to add nothing. None if there is no newcomer, or rows are not known.
+        """
+        newcomer, names = self.strategy.newcomer, self.owners.names
+        if not newcomer or self.owners.points is None:
+            return None
+        return likeness(self.relations[0], names.index(newcomer))
 
     @cached_property
     def features(self) -> Features:

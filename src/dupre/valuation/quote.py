@@ -8,13 +8,10 @@ variance of the newcomer's value most, with everything known before.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
-
-from dupre._types import NOTHING, Ints
 from dupre.checks import whole
 from dupre.data.owners import Owners
 from dupre.game.semivalues import shapley
@@ -24,35 +21,13 @@ from dupre.training.engines import Engine, check_engine
 from dupre.utility.adapters import Known
 from dupre.utility.describe import describe
 from dupre.utility.protocol import Utility
-from dupre.valuation.newcomer import has, quote_of
+from dupre.valuation.newcomer import Newcomer, quote_of
 from dupre.valuation.progress import Display, Progress, display
-from dupre.valuation.question import AnyKernel, AnySemivalue, Strategy
+from dupre.valuation.question import AnyKernel, AnySemivalue
 from dupre.valuation.run import run
 from dupre.valuation.source import source_of
-from dupre.valuation.state import State
 from dupre.valuation.stopping import RunSettings
 from dupre.valuation.strategies import Active
-
-
-@dataclass(frozen=True)
-class Newcomer(Strategy):
-    """Evaluate up to `spend` coalitions with the newcomer, one after the other.
-
-    Those that were evaluated before count, so that the same quote asked again costs nothing.
-    """
-
-    batch: int | None = 1  # each is chosen by what the one before has shown
-    first: int | None = 0  # the present owners' trainings take the place of a first design
-    name: str = ""
-    spend: int = 0
-
-    ends: ClassVar[bool] = True
-
-    def choose(self, state: State, k: int, rng: np.random.Generator) -> Ints:
-        """As `Active` does for the newcomer alone."""
-        tried = (state.recorded | state.failed) & has(state, self.name)
-        left = min(k, self.spend - int(tried.sum()))
-        return Active(focus=self.name).choose(state, left, rng) if left > 0 else NOTHING
 
 
 def quote(
@@ -88,7 +63,13 @@ def quote(
         spend: coalitions with the newcomer to train, those trained before included; 0 for none.
         store: of the present owners' trainings.
         known: the same trainings, if they are not in a store: as for `dupre.value`.
-        semivalue, kernel, empty, n_jobs, engine, progress, seed: as for `dupre.value`.
+        semivalue: of what kind the values are; this and the others as for `dupre.value`.
+        kernel: of the predictor.
+        empty: utility of no data.
+        n_jobs: processes of this machine to train in.
+        engine: where trainings run.
+        progress: how progress is shown.
+        seed: of everything random in dupre.
 
     Raises:
         InputError: nothing is known of the present owners, or the rows do not fit theirs.
@@ -96,18 +77,23 @@ def quote(
     """
     whole(spend, "spend, the number of trainings for a quote", least=0)
     asked = {"semivalue": semivalue, "kernel": kernel, "seed": seed}
-    given: dict[str, Any] = {"empty": empty, "known": known, "store": store}
+    stored = store if isinstance(store, Stored) or store is None else Stored(store)
+    if stored is not None and not spend:  # what trains nothing checks nothing by training
+        stored = replace(stored, check=False)
+    given: dict[str, Any] = {"empty": empty, "known": known, "store": stored}
     engine = check_engine(engine, n_jobs)
     joined = owners.with_owner(name, X, y)
     source = source_of(joined, describe(utility).for_owners(joined), **given)
-    valuer = source.valuer(**asked, strategy=Newcomer(name=name, spend=spend))
+    valuer = source.valuer(**asked, strategy=Newcomer(newcomer=name, spend=spend))
     settings = RunSettings(
         stop=None,
-        budget=2**joined.n - 1,
+        budget=None,  # the strategy ends the run
         repeats=1,
         skip=engine.on_error == "skip",
         ask_empty=source.empty is None,
         traits=source.traits,
     )
-    run(valuer, source, settings, engine, display(progress))
-    return quote_of(valuer.with_owners(owners).state, valuer.state, name)
+    after = run(valuer, source, settings, engine, display(progress))
+    before = valuer.with_owners(owners, strategy=Active())
+    found = quote_of(before.state, valuer.state, name)
+    return found.with_provenance(after.facts.provenance)

@@ -148,6 +148,28 @@ def distances(sketch: Callable[..., Floats] | None, n: int) -> Floats:
     return np.asarray(cdist(vectors, vectors, "cityblock").astype(np.float32), dtype=np.float64)
 
 
+def likeness(apart: Floats, newcomer: int) -> Floats:
+    """A row for each owner, (n, n): its own unit vector, but for a newcomer its likeness to all.
+
+    What owners add is taken to be alike as their data are: a Gaussian process over owners, its
+    length-scale the median distance. The newcomer's row has the weights by which that predicts it
+    from the others, and in its own place the root of what is left of its variance.
+
+    Args:
+        apart: distances between owners, (n, n).
+        newcomer: its index.
+    """
+    found, others = np.eye(len(apart)), np.arange(len(apart)) != newcomer
+    known = apart[np.ix_(others, others)]
+    scale = float(np.median(known[np.triu_indices(len(known), 1)])) or 1.0
+    near, K = (np.exp(-0.5 * (d / scale) ** 2) for d in (apart[newcomer, others], known))
+    # Owners who hold the same rows make K singular; they share what is expected of one.
+    weights = np.linalg.pinv(K, rcond=1e-8, hermitian=True) @ near
+    found[newcomer, others] = weights
+    found[newcomer, newcomer] = np.sqrt(max(0.0, 1.0 - float(near @ weights)))
+    return found
+
+
 def shared_rows(owners: Owners) -> Floats:
     """Part of the row owner's rows that the column owner holds too, targets included, (n, n).
 

@@ -29,7 +29,7 @@ from dupre.valuation.explain import (
     predict_utilities,
 )
 from dupre.valuation.infer import forecast_widths, infer
-from dupre.valuation.newcomer import quote_of
+from dupre.valuation.newcomer import Newcomer, quote_of
 from dupre.valuation.question import AnyEstimator, AnyKernel, AnySemivalue, ask, check_limits
 from dupre.valuation.state import State
 from dupre.valuation.strategies import (
@@ -92,10 +92,14 @@ class Valuer:
         self._recorded = Recorded(self.question, self.floor, empty)
         self._state: State | None = None
 
-    def with_owners(self, owners: Owners) -> Valuer:
+    def with_owners(self, owners: Owners, *, strategy: Strategy | None = None) -> Valuer:
         """The same question about other owners, with all that is known of those still there.
 
         What was evaluated counts if the rows of all its members are the same as here.
+
+        Args:
+            owners: some of the same, and others.
+            strategy: what to suggest; by default as here.
         """
         asked = self.question
         stated = None if asked.by_default else asked.estimator
@@ -104,7 +108,7 @@ class Valuer:
             empty=self._recorded.empty,
             semivalue=asked.least_core or asked.semivalue,
             estimator=stated and Sample(stated, asked.samples),
-            strategy=asked.strategy,
+            strategy=strategy or asked.strategy,
             kernel=asked.kernel,
             by_content=asked.sameness.by_content,
             floor=self.floor,
@@ -128,9 +132,9 @@ class Valuer:
             X: its rows; may have the target column, if the owners came with one.
             y: their targets.
         """
-        return quote_of(
-            self.state, self.with_owners(self.owners.with_owner(name, X, y)).state, name
-        )
+        owners = self.owners.with_owner(name, X, y)
+        joined = self.with_owners(owners, strategy=Newcomer(newcomer=name))
+        return quote_of(self.state, joined.state, name)
 
     @property
     def empty(self) -> float:
