@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dupre.game.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
     from dupre.predictor import kernels
     from dupre.report import plots
+    from dupre.result.history import history
     from dupre.result.quotes import Quote
     from dupre.result.valuation import Valuation
     from dupre.store.frames import read_evaluations
@@ -71,6 +72,7 @@ __all__ = [
     "estimators",
     "from_game",
     "from_table",
+    "history",
     "kernels",
     "leave_one_out",
     "metrics",
@@ -93,6 +95,7 @@ _NAMES_OF = {
     ),
     "game.semivalues": "Semivalue banzhaf beta_shapley leave_one_out shapley",
     "result.quotes": "Quote",
+    "result.history": "history",
     "result.valuation": "Valuation",
     "store.frames": "read_evaluations",
     "store.store": "Stored",

@@ -32,6 +32,7 @@ def quote(
     it joins.
     """
     from dupre.runs import quote as quotes
+    from dupre.runs.results import keep_quote
     from dupre.training.dask import connect
     from dupre.training.evaluation import now
     from dupre.valuation.progress import display
@@ -64,7 +65,9 @@ def quote(
             screen=display(True),
             client=client,
         )
-        directory.keep_quote(found.summary(now()))
+        keep_quote(directory.quotes, found.summary(now()))
+        if directory.result.is_file():
+            directory.write_report(directory.results())
     _print(found, stated, json=json)
     say(f"The quote is on the page: {directory.report}")
 

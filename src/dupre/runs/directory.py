@@ -25,19 +25,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import copyfile
 
-import msgspec
 import pandas as pd
 from msgspec.structs import asdict, replace
 
 from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text, replace_texts
 from dupre.report.document import Heading, read_logo
-from dupre.result import json
 from dupre.result.as_text import failed_alone_are_left
 from dupre.result.payments import Payments
-from dupre.result.quotes import KeptQuote
 from dupre.result.valuation import Valuation
 from dupre.runs.ledger import Ledger, read_ledger, with_paid
+from dupre.runs.results import read_history, read_quotes, read_results, result_text
 from dupre.spec import Payment, Spec, dumps, loads
 from dupre.store.frames import read_evaluations
 from dupre.store.locks import FileLock
@@ -137,11 +135,22 @@ class RunDirectory:
         if not self.result.is_file():
             raise InputError(f"{str(self)!r} has no result yet; go on with `{self.renewal}`")
         try:
-            return json.loads(self.result.read_text(encoding="utf-8"), Valuation)
-        except (InputError, OSError, UnicodeDecodeError) as cause:
+            return read_results(self.result)
+        except InputError as cause:
             raise InputError(
                 f"{str(self.result)!r}: {cause}; `{self.renewal}` makes it again from the store"
             ) from cause
+
+    def earlier_results(self, present: Sequence[Valuation] = ()) -> dict[str, Path]:
+        """Files of the results before the last one, in the order of time, by their names here.
+
+        And that of the last one, if there is a present one that says something else.
+        """
+        files = [self._history / str(number) / self.result.name for number in self._numbers()]
+        files = [file for file in files if file.is_file()]
+        if present and self.table.is_file() and not _holds(self.table, spreadsheet(present)):
+            files.append(self.result)
+        return {file.relative_to(self.path).as_posix(): file for file in files}
 
     @property
     def renewal(self) -> str:
@@ -155,8 +164,7 @@ class RunDirectory:
         Returns:
             where the files before are kept; None if there were none, or they say the same.
         """
-        found = json.dumps(valuations, resamples=False)  # the store has them
-        texts = {self.result: found, self.table: spreadsheet(valuations)}
+        texts = {self.result: result_text(valuations), self.table: spreadsheet(valuations)}
         return self._replace(texts | self._pages(valuations, self.spec()))
 
     def _replace(self, texts: Mapping[Path, str | None]) -> Path | None:
@@ -176,15 +184,21 @@ class RunDirectory:
 
     def _keep(self, files: Sequence[Path]) -> Path:
         """Copy files to a new directory of the history."""
-        history = self.path / "history"
-        history.mkdir(exist_ok=True)
         # After the largest, not the first gap: numbers are in the order of time.
-        numbers = [int(path.name) for path in history.iterdir() if path.name.isdecimal()]
-        kept = history / str(1 + max(numbers, default=0))
-        kept.mkdir()
+        kept = self._history / str(1 + max(self._numbers(), default=0))
+        kept.mkdir(parents=True)
         for file in files:
             copyfile(file, kept / file.name)
         return kept
+
+    def _numbers(self) -> list[int]:
+        """Numbers in the history, in the order of time."""
+        every = self._history.iterdir() if self._history.is_dir() else ()
+        return sorted(int(path.name) for path in every if path.name.isdecimal())
+
+    @property
+    def _history(self) -> Path:
+        return self.path / "history"
 
     @property
     def is_behind(self) -> bool:
@@ -197,7 +211,7 @@ class RunDirectory:
         """Whether trainings are stored that came after a result."""
         if not self.store.is_file():
             return False
-        return _last_finished(read_evaluations(self.store)) > _last_finished(last.evaluations)
+        return _last_finished(read_evaluations(self.store)) > last.finished
 
     @property
     def earlier_owners(self) -> tuple[str, ...]:
@@ -222,24 +236,6 @@ class RunDirectory:
             return self._replace(self._pages(valuations, self.spec()))
         unpaid = self._pages(valuations, replace(self.spec(), payment=Payment()))
         return self._replace({self.report: unpaid[self.report]})
-
-    def quoted(self) -> list[KeptQuote]:
-        """The last quote of each owner, the latest first; InputError if the file is damaged."""
-        if not self.quotes.is_file():
-            return []
-        try:
-            return msgspec.json.decode(self.quotes.read_bytes(), type=list[KeptQuote])
-        except msgspec.DecodeError as cause:
-            raise InputError(
-                f"{str(self.quotes)!r} cannot be read ({cause}); delete it, and quote again"
-            ) from cause
-
-    def keep_quote(self, quote: KeptQuote) -> None:
-        """Keep a quote, in place of an earlier one of the same owner, and show it on the page."""
-        kept = [quote, *(one for one in self.quoted() if one.name != quote.name)]
-        replace_text(self.quotes, msgspec.json.format(msgspec.json.encode(kept)).decode())
-        if self.result.is_file():
-            self.write_report(self.results())
 
     def booked(self, spec: Spec, after: RunDirectory | None = None) -> Ledger:
         """Every payment that was booked; what is wrong with the chain is among its `breaks`.
@@ -339,7 +335,9 @@ class RunDirectory:
         from dupre.report.page import page
 
         paid = self._paid(valuations[0], spec, ledger)
-        shown = page(valuations, heading=_heading(spec), paid=paid, quoted=self.quoted())
+        found = read_history(self.earlier_results(valuations), valuations[0])
+        quoted = read_quotes(self.quotes)
+        shown = page(valuations, heading=_heading(spec), paid=paid, history=found, quoted=quoted)
         return {self.report: shown, self.payments: payments_table(paid)}
 
     def write_statements(
