@@ -140,9 +140,9 @@ class ModelUtility:
         self.validation = (
             validation if is_split(validation) else check_validation(validation, owners)
         )
+        self._classes = classes
         first = self._deal(0)
         self.X_val, self.y_val = first.X, first.y
-        self._classes = classes
         if owners.task == "classification" and classes is None:
             self._classes = np.unique(np.concatenate([owners.y, self.y_val]))
         check_folds(self.metric, first)
@@ -199,9 +199,10 @@ class ModelUtility:
             InputError: validation rows are nobody's, or dealt by a splitter of scikit-learn.
         """
         split = self._split()
-        return self._keep(
-            ("validating", 0), lambda: fix(split, self.owners, self._deal(0), self._classes)
-        )
+        if split.rows is not None:
+            return split.rows
+        fixed = self._keep(("fixed", 0), lambda: fix(split, self.owners))
+        return replace(fixed, classes=self._classes)
 
     def _split(self) -> Folds | Holdout:
         split = self.validation
@@ -400,10 +401,11 @@ class ModelUtility:
         """Which rows train and validate in this deal; the last ones are kept."""
         if not is_split(self.validation):
             return Deal(*self.validation)
-        number = number if self.deals else 0
+        number, split = number if self.deals else 0, self.validation
+        if isinstance(split, (Folds, Holdout)):
+            split = replace(split, rows=self.validating)
         return self._keep(
-            ("deal", number),
-            lambda: deal(self.validation, self.owners, seed=self.seed, number=number),
+            ("deal", number), lambda: deal(split, self.owners, seed=self.seed, number=number)
         )
 
     def _scored(self, number: int) -> Scored:
