@@ -18,7 +18,7 @@ Notation: N rows of all owners, m validation rows, K folds.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -62,9 +62,13 @@ class Validating:
     starts: Floats | None = None
     classes: NDArray[Any] | None = None
 
-    def present(self, owners: Owners) -> NDArray[np.uint64]:
-        """Those of the rows that somebody holds, each once, sorted."""
-        return np.intersect1d(self.rows, owners.row_contents[:, 0])
+    def held_by(self, owners: Owners) -> Validating:
+        """Those of the rows that somebody holds now, each once."""
+        rows, first = np.unique(self.rows, return_index=True)
+        there = first[np.isin(rows, owners.row_contents[:, 0])]
+        label = None if self.label is None else self.label[there]
+        fold = None if self.fold is None else self.fold[there]
+        return replace(self, rows=self.rows[there], holder=None, label=label, fold=fold)
 
 
 @dataclass(frozen=True, eq=False)

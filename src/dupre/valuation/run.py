@@ -63,6 +63,7 @@ def run(asked: Asked) -> Valuation:
         closing(asked.display),
     ):
         store.hold()
+        store.score_again(traits)
         new = new_evaluations(store, asked.known)
         for some in (store.evaluations(), new):
             check_resamples(traits, some)
