@@ -18,7 +18,7 @@ Notation: N rows of all owners, m validation rows, K folds.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -46,17 +46,29 @@ class Validating:
     Attributes:
         rows: the first 64 bits of their digests, (p,), sorted; a row of several owners once for
             each if `holder` is known.
-        classes: that models predict; None for numbers.
         k: number of folds; None for one part held out.
         holder: whose rows they were, numbered, (p,), if the rows of all owners weigh the same.
-        fold: of each row, (p,), if folds are in time: others follow from the rows alone.
+        label: 64 bits of the label of each row, (p,), if folds are made by labels.
+        fold: of each row, (p,), if folds are in time.
+        starts: the time at which each fold begins, (k,), if folds are in time.
+        classes: that models predict; None for numbers.
     """
 
     rows: NDArray[np.uint64]
-    classes: NDArray[Any] | None = None
     k: int | None = None
     holder: Ints | None = None
+    label: NDArray[np.uint64] | None = None
     fold: Ints | None = None
+    starts: Floats | None = None
+    classes: NDArray[Any] | None = None
+
+    def held_by(self, owners: Owners) -> Validating:
+        """Those of the rows that somebody holds now, each once."""
+        rows, first = np.unique(self.rows, return_index=True)
+        there = first[np.isin(rows, owners.row_contents[:, 0])]
+        label = None if self.label is None else self.label[there]
+        fold = None if self.fold is None else self.fold[there]
+        return replace(self, rows=self.rows[there], holder=None, label=label, fold=fold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +161,12 @@ def what_decides(split: Any, rows: int) -> Any:
         return ["held out", split.part, split.equal_owners]
     if not isinstance(split, Folds):
         return split
-    return ["folds", split.k or default_folds(rows), split.by, split.in_time, split.equal_owners]
+    # Labels of single rows come and go with the rows: those that validate have theirs.
+    by, in_time = (
+        stated if stated is None or isinstance(stated, str) else True
+        for stated in (split.by, split.in_time)
+    )
+    return ["folds", split.k or default_folds(rows), by, in_time, split.equal_owners]
 
 
 def decided_in_words(parts: list[Any]) -> str:
@@ -194,25 +211,24 @@ def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
     Raises:
         InputError: there are too few rows for it.
     """
-    fixed = split.rows if isinstance(split, (Folds, Holdout)) else None
-    first = _different_rows(owners)
-    if fixed is not None:
-        first = first[np.isin(owners.row_contents[first, 0], fixed.rows)]
-    if isinstance(split, Holdout):
-        held = _uniform(owners, seed, number) < split.part
-        tests, train = [first[held[first]]], [~held]
-    elif not isinstance(split, Folds):
+    first, weights = _different_rows(owners), None
+    if not isinstance(split, (Folds, Holdout)):
         tests, train = _by_splitter(split, owners, first)
-    elif split.in_time is not None:
-        tests, train = _in_time(_labels(split.in_time, owners), first, split, owners)
     else:
-        k = _count_folds(split, len(owners.y), len(first))
-        if split.by is None:
-            fold = np.floor(_uniform(owners, seed, number) * k).astype(np.int64)
-        else:
-            fold = _by_label(_labels(split.by, owners), k, seed, number)
-        tests = [first[fold[first] == i] for i in range(k)]
-        train = _without_equal(owners, tests, [fold != i for i in range(k)])
+        fixed = split.rows or fix(split, owners)
+        keys, fold = folds_of(split, fixed, seed=seed, number=number)
+        key = owners.row_contents[first, 0]
+        first = first[np.isin(key, keys)]
+        key = owners.row_contents[first, 0]
+        fold = fold[np.searchsorted(keys, key)]
+        tests = [first[fold == i] for i in range(fixed.k or 1)]
+        train = _train(split, fixed, owners, tests, seed=seed, number=number)
+        if split.equal_owners:
+            mine = np.isin(fixed.rows, keys)
+            held = fixed.rows[mine], _holder(fixed)[mine]
+            weights = _equal_weights(
+                *held, np.concatenate([key[fold == i] for i in range(fixed.k or 1)])
+            )
     # A fold without rows, which a small table may have, tests nothing.
     if not any(len(rows) and part.any() for rows, part in zip(tests, train, strict=True)):
         raise InputError(
@@ -222,42 +238,78 @@ def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
     row = np.concatenate(tests)
     ends = np.cumsum([0, *map(len, tests)])
     positions = [np.arange(a, b) for a, b in pairwise(ends)]
-    weights = None
-    if isinstance(split, (Folds, Holdout)) and split.equal_owners:
-        keys, holder = (
-            _held(owners, row) if fixed is None else _held_then(fixed, split, seed, number)
-        )
-        weights = _equal_weights(keys, holder, owners.row_contents[row, 0])
     return Deal(take(owners.X, row), owners.y[row], tuple(positions), tuple(train), row, weights)
 
 
-def fix(
-    split: Folds | Holdout, owners: Owners, dealt: Deal, classes: NDArray[Any] | None
-) -> Validating:
-    """Which rows validate in a split, for others to keep to.
+def fix(split: Folds | Holdout, owners: Owners) -> Validating:
+    """All the owners' rows as those that may validate, for later splits to keep to.
 
-    Args:
-        split: that was dealt.
-        owners: whose rows.
-        dealt: the deal that counts.
-        classes: that models predict.
+    Raises:
+        InputError: there are too few rows, labels or times for the folds.
     """
-    if split.rows is not None:
-        return split.rows
-    in_time = isinstance(split, Folds) and split.in_time is not None
-    # Another deal may hold out other rows; in time the first ones never validate.
-    row = dealt.row if in_time and dealt.row is not None else _different_rows(owners)
+    row, k = _different_rows(owners), None
+    label = fold = starts = None
+    if isinstance(split, Folds):
+        k = default_folds(len(owners.y)) if split.k is None else split.k
+        if split.in_time is not None:
+            part, starts = _in_time(_moments(_labels(split.in_time, owners)), k)
+            row = row[part[row] >= 0]  # the first rows never validate
+            fold = part
+        else:
+            _check_folds(k, len(row))
+        if split.by is not None:
+            label = _hash_labels(_labels(split.by, owners), k)
     keys, owner = _held(owners, row)
-    holder = owner if split.equal_owners else None
-    keys = np.unique(keys) if holder is None else keys
-    fold = None
-    if in_time:
-        number = np.concatenate(
-            [np.full(len(t), i) for i, t in enumerate(dealt.tests) if t is not None]
-        )
-        fold = number[_places(owners.row_contents[row, 0], keys)]
-    k = len(dealt.tests) if isinstance(split, Folds) else None
-    return Validating(keys, classes, k, holder, fold)
+    if not split.equal_owners:
+        keys = np.unique(keys)
+    # Of equal rows with several labels or times the first counts.
+    place = row[np.searchsorted(owners.row_contents[row, 0], keys)]
+    return Validating(
+        keys,
+        k,
+        owner if split.equal_owners else None,
+        None if label is None else label[place],
+        None if fold is None else fold[place],
+        starts,
+    )
+
+
+def folds_of(
+    split: Folds | Holdout, fixed: Validating, *, seed: int, number: int
+) -> tuple[NDArray[np.uint64], Ints]:
+    """Every row that validates in a deal, each once, sorted, and its fold; whoever holds it."""
+    keys, first = np.unique(fixed.rows, return_index=True)
+    if isinstance(split, Holdout):
+        keys = keys[_hash_to_unit(keys, seed, number) < split.part]
+        return keys, np.zeros(len(keys), dtype=np.int64)
+    if fixed.fold is not None:
+        return keys, fixed.fold[first]
+    hashed = keys if fixed.label is None else fixed.label[first]
+    return keys, _hash_to_fold(hashed, fixed.k or 1, seed, number)
+
+
+def _train(
+    split: Folds | Holdout,
+    fixed: Validating,
+    owners: Owners,
+    tests: list[Ints],
+    *,
+    seed: int,
+    number: int,
+) -> list[Bools]:
+    """Which rows train for each fold, (N,) each: all that are not in the fold themselves."""
+    contents, k = owners.row_contents[:, 0], fixed.k or 1
+    if isinstance(split, Holdout):
+        return [_hash_to_unit(contents, seed, number) >= split.part]
+    if fixed.starts is not None:
+        moments = _moments(_labels(split.in_time, owners))
+        train = [moments < start for start in fixed.starts]
+    else:
+        labels = labels_of(split, owners)
+        hashed = contents if labels is None else _hash_labels(labels, 1)
+        fold = _hash_to_fold(hashed, k, seed, number)
+        train = [fold != i for i in range(k)]
+    return _without_equal(owners, tests, train)
 
 
 def shares_of_owners(owners: Owners, row: Ints) -> dict[str, float]:
@@ -279,31 +331,28 @@ def _different_rows(owners: Owners) -> Ints:
     return np.asarray(order[np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))])
 
 
-def _uniform(owners: Owners, seed: int, number: int) -> Floats:
-    """A number in [0, 1) for each row from its contents, a seed and the deal, (N,)."""
-    return _hash_to_unit(owners.row_contents[:, 0], seed, number)
-
-
 def _hash_to_unit(rows: NDArray[np.uint64], seed: int, number: int) -> Floats:
-    """The same from digests of rows, (p,)."""
+    """A number in [0, 1) for each digest, (p,), a seed and the deal."""
     key = int.from_bytes(hash_json(["deal", int(seed), int(number)])[:8], "little")
     z = rows ^ np.uint64(key)
     # The finaliser of splitmix64 (Steele et al. 2014): digests differ, bits of all places count.
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
-    return np.asarray((z >> np.uint64(11)) * 2.0**-53)
+    return np.asarray((z >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
 
-def _count_folds(split: Folds, rows: int, different: int) -> int:
-    k = default_folds(rows) if split.k is None else split.k
+def _hash_to_fold(digests: NDArray[np.uint64], k: int, seed: int, number: int) -> Ints:
+    return np.floor(_hash_to_unit(digests, seed, number) * k).astype(np.int64)
+
+
+def _check_folds(k: int, different: int) -> None:
     if k > different:
         raise InputError(
             f"{k} folds of {different:,} different rows: expected at least one row in each; state "
             "fewer folds, or ",
             Remedy.VALIDATION,
         )
-    return k
 
 
 def _labels(stated: Any, owners: Owners) -> NDArray[Any]:
@@ -323,44 +372,46 @@ def _labels(stated: Any, owners: Owners) -> NDArray[Any]:
     return labels
 
 
-def _by_label(labels: NDArray[Any], k: int, seed: int, number: int) -> Ints:
-    """The fold of each row by its label, (N,)."""
+def _hash_labels(labels: NDArray[Any], k: int) -> NDArray[np.uint64]:
+    """64 bits of the label of each row, (N,); InputError if there are fewer labels than folds."""
     distinct, which = np.unique(labels.astype(str), return_inverse=True)
     if len(distinct) < k:
         raise InputError(
             f"{k} folds of {len(distinct)} labels: expected at least one label in each; state "
             "fewer folds"
         )
-    keys = [hash_json(["deal", int(seed), int(number), label])[:8] for label in distinct]
-    return np.array([int.from_bytes(key, "little") % k for key in keys])[which.reshape(-1)]
+    words = [hash_json(["label", label])[:8] for label in distinct]
+    return np.frombuffer(b"".join(words), dtype="<u8").astype(np.uint64)[which.reshape(-1)]
 
 
-def _in_time(
-    times: NDArray[Any], first: Ints, split: Folds, owners: Owners
-) -> tuple[list[Ints], list[Bools]]:
-    """Parts of equal numbers of rows by time: each but the first is scored by those before it."""
+def _moments(times: NDArray[Any]) -> Floats:
+    """Times as numbers, (N,)."""
     if any(isinstance(time, str) for time in times.tolist()):
         raise InputError(
             f"folds in time need numbers or dates, got texts such as {str(times[0])!r:.40}, "
             "which have no order in time"
         )
-    k = default_folds(len(owners.y)) if split.k is None else split.k
-    moments, which = np.unique(times, return_inverse=True)
-    which = which.reshape(-1)
-    if split.rows is not None and split.rows.fold is not None:
-        fold = split.rows.fold[np.searchsorted(split.rows.rows, owners.row_contents[first, 0])]
-    elif len(moments) <= k:
+    if times.dtype.kind in "biuf":
+        return times.astype(np.float64)
+    dates = pd.to_datetime(pd.Series(times))
+    return np.asarray(dates.astype("int64"), dtype=np.float64)
+
+
+def _in_time(moments: Floats, k: int) -> tuple[Ints, Floats]:
+    """Parts of equal numbers of rows by time: the fold of each row, -1 for the first part, (N,).
+
+    And when each fold begins, (k,): it is scored by a model of the rows before that.
+    """
+    distinct, which = np.unique(moments, return_inverse=True)
+    if len(distinct) <= k:
         raise InputError(
-            f"{k} folds in time of {len(moments)} different times: expected more times than folds"
+            f"{k} folds in time of {len(distinct)} different times: expected more times than folds"
         )
-    else:
-        # Rows of one moment stay together: a part ends where the next moment begins.
-        upto = np.cumsum(np.bincount(which)) / len(times)
-        fold = np.minimum((upto * (k + 1) - 1e-9).astype(np.int64), k)[which[first]] - 1
-    tests = [first[fold == i] for i in range(k)]
-    # By the rows that validate alone: those of further owners move no border.
-    train = [which < which[rows].min() if len(rows) else which < 0 for rows in tests]
-    return tests, _without_equal(owners, tests, train)
+    # Rows of one moment stay together: a part ends where the next moment begins.
+    upto = np.cumsum(np.bincount(which.reshape(-1))) / len(moments)
+    part = np.minimum((upto * (k + 1) - 1e-9).astype(np.int64), k) - 1
+    starts = np.array([distinct[part >= i].min() for i in range(k)], dtype=np.float64)
+    return part[which.reshape(-1)], starts
 
 
 def _without_equal(owners: Owners, tests: list[Ints], train: list[Bools]) -> list[Bools]:
@@ -402,19 +453,13 @@ def _held(owners: Owners, row: Ints) -> tuple[NDArray[np.uint64], Ints]:
     return pairs[:, 0], pairs[:, 1].astype(np.int64)
 
 
-def _held_then(
-    fixed: Validating, split: Folds | Holdout, seed: int, number: int
-) -> tuple[NDArray[np.uint64], Ints]:
-    """The same of the rows that would validate in this deal if all that are fixed were there."""
+def _holder(fixed: Validating) -> Ints:
     if fixed.holder is None:
         raise InputError(
             "the rows that validate were fixed without their owners, whose rows shall weigh the "
             "same; leave out equal_owners, or split the rows anew"
         )
-    if isinstance(split, Holdout):
-        held = _hash_to_unit(fixed.rows, seed, number) < split.part
-        return fixed.rows[held], fixed.holder[held]
-    return fixed.rows, fixed.holder
+    return fixed.holder
 
 
 def _equal_weights(keys: NDArray[np.uint64], holder: Ints, rows: NDArray[np.uint64]) -> Floats:

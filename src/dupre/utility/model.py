@@ -35,6 +35,7 @@ from dupre.utility.folds import (
     can_deal_again,
     deal,
     fix,
+    folds_of,
     is_split,
     labels_of,
     what_decides,
@@ -140,9 +141,9 @@ class ModelUtility:
         self.validation = (
             validation if is_split(validation) else check_validation(validation, owners)
         )
+        self._classes = classes
         first = self._deal(0)
         self.X_val, self.y_val = first.X, first.y
-        self._classes = classes
         if owners.task == "classification" and classes is None:
             self._classes = np.unique(np.concatenate([owners.y, self.y_val]))
         check_folds(self.metric, first)
@@ -199,9 +200,17 @@ class ModelUtility:
             InputError: validation rows are nobody's, or dealt by a splitter of scikit-learn.
         """
         split = self._split()
-        return self._keep(
-            ("validating", 0), lambda: fix(split, self.owners, self._deal(0), self._classes)
-        )
+        if split.rows is not None:
+            return split.rows
+        fixed = self._keep(("fixed", 0), lambda: fix(split, self.owners))
+        return replace(fixed, classes=self._classes)
+
+    def rows_of_folds(
+        self, rows: Validating, repeat: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Which of these rows validate in a repeat, sorted by digest, and the fold of each."""
+        number = repeat if self.deals else 0
+        return folds_of(self._split(), rows, seed=self.seed, number=number)
 
     def _split(self) -> Folds | Holdout:
         split = self.validation
@@ -226,6 +235,8 @@ class ModelUtility:
                 f"{owners.task}; state task={self.owners.task!r} when building them"
             )
         unseen = [] if classes is None else np.setdiff1d(owners.y, classes).tolist()
+        if classes is not None and owners.y.dtype == object:
+            classes = classes.astype(object)  # a store has kept texts as such
         if unseen:
             raise InputError(
                 f"some rows have the class {join_list(map(quote, unseen))}, which no row had when "
@@ -246,6 +257,15 @@ class ModelUtility:
     def first_deal(self) -> Deal:
         """Which rows train and validate, in the deal that counts."""
         return self._deal(0)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether a utility is made of parts, of one for each fold: `train_fold` and `pool`.
+
+        Of one part that is held out the predictions are of use, too: see `store.validations`.
+        """
+        tests = self.first_deal.tests
+        return len(tests) > 1 or (is_split(self.validation) and self.metric.is_pooled)
 
     @property
     def deals(self) -> bool:
@@ -330,7 +350,7 @@ class ModelUtility:
         if not members:
             return self._at_least(self.score_of_no_data())
         rows = self._scored(repeat)
-        if len(rows.tests) == 1:
+        if not self.in_parts:
             model, X_val = self._train(members, repeat, 0)
             return self._at_least(self._score_one(model, replace(rows, X=X_val)))
         parts = [
@@ -400,10 +420,11 @@ class ModelUtility:
         """Which rows train and validate in this deal; the last ones are kept."""
         if not is_split(self.validation):
             return Deal(*self.validation)
-        number = number if self.deals else 0
+        number, split = number if self.deals else 0, self.validation
+        if isinstance(split, (Folds, Holdout)):
+            split = replace(split, rows=self.validating)
         return self._keep(
-            ("deal", number),
-            lambda: deal(self.validation, self.owners, seed=self.seed, number=number),
+            ("deal", number), lambda: deal(split, self.owners, seed=self.seed, number=number)
         )
 
     def _scored(self, number: int) -> Scored:

@@ -146,8 +146,12 @@ class Loop:
 
     def _note_time(self, evaluation: Evaluation) -> None:
         """Note how long a training of all owners takes, if fewer folds would take much less."""
-        training = evaluation.training
-        if training.fold is not None and len(training.members) == self.valuer.owners.n:
+        training, folds = evaluation.training, self.settings.traits.folds
+        if (
+            folds > 1
+            and training.fold is not None
+            and len(training.members) == self.valuer.owners.n
+        ):
             self.slow = evaluation.seconds if evaluation.seconds > SLOW else None
 
     def _train_again(self) -> None:

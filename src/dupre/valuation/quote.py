@@ -17,6 +17,7 @@ from dupre.data.owners import Owners
 from dupre.game.semivalues import shapley
 from dupre.result.quotes import Quote
 from dupre.store.store import Stored
+from dupre.store.validations import keep_to
 from dupre.training.engines import Engine, check_engine
 from dupre.utility.adapters import Known
 from dupre.utility.describe import describe
@@ -78,8 +79,10 @@ def quote(
     whole(spend, "spend, the number of trainings for a quote", least=0)
     asked = {"semivalue": semivalue, "kernel": kernel, "seed": seed}
     stored = store if isinstance(store, Stored) or store is None else Stored(store)
-    if stored is not None and not spend:  # what trains nothing checks nothing by training
-        stored = replace(stored, check=False)
+    if stored is not None:
+        utility = keep_to(utility, Path(stored.path))  # before the newcomer's rows are there
+        # What trains nothing checks nothing by training.
+        stored = replace(stored, check=stored.check and spend > 0)
     given: dict[str, Any] = {"empty": empty, "known": known, "store": stored}
     engine = check_engine(engine, n_jobs)
     joined = owners.with_owner(name, X, y)

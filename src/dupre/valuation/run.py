@@ -45,6 +45,7 @@ def run(
         closing(screen),
     ):
         store.hold()
+        store.score_again(traits)
         new = new_evaluations(store, source.known)
         for some in (store.evaluations(), new):
             check_resamples(traits, some)

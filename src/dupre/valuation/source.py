@@ -15,6 +15,7 @@ from dupre._types import Names
 from dupre.data.owners import Owners
 from dupre.store.origin import has_contents, of_owners
 from dupre.store.store import Stored
+from dupre.store.validations import keep_to
 from dupre.utility.adapters import Known, known_scores
 from dupre.utility.describe import Traits, check_known_empty, check_utility, describe
 from dupre.utility.protocol import Utility
@@ -78,5 +79,7 @@ def source_of(
 ) -> Source:
     """The same, checked: the arguments of `dupre.value`."""
     stored = store if isinstance(store, Stored) or store is None else Stored(store)
+    if stored is not None:
+        utility = keep_to(utility, Path(stored.path), revalidate=stored.revalidate)
     traits = check_utility(describe(utility), owners)
     return Source(owners, traits, traits.empty_unless(empty), stored, known)
