@@ -7,8 +7,8 @@ Every owner is left out in turn. The others are valued by 4n trainings, n of the
 that was left out is quoted: by prediction alone, and after 3 and 6 trainings with it. The exact
 values are those of the game with all owners.
 
-What a quote is compared with knows the same trainings, and guesses the value by one number x of each
-owner: the values of the n others are fitted by a + b x, least squares.
+What a quote is compared with knows the same trainings, and guesses the value by one number x of
+each owner: the values of the n others are fitted by a + b x, least squares.
 
 - *rows*: x is the number of rows.
 - *alone*: x is the utility of the owner's rows alone; takes one training of the newcomer.

@@ -147,6 +147,10 @@ class Quote(ReadOnlyArrays):
             "owners": self.to_frame().reset_index().to_dict("records"),
         }
 
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        return f"Quote({self.name!r}, {self.value:.4g}, 95 %: {low:.4g} … {high:.4g})"
+
     def __str__(self) -> str:
         return "\n".join([*self._answer(), "", *self._table(), "", self._next()])
 

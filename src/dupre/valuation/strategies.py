@@ -211,6 +211,8 @@ def _choose(state: State, k: int) -> Ints:
     if known and state.beliefs.check_failed:
         # By chance, whatever the strategy: the values then rely on random draws alone.
         return _next_draws(state, k)
+    if not known and strategy.newcomer:
+        state.require_utility()  # of the present owners: a quote follows from what is known of them
     if not known and not strategy.in_order and not strategy.corrected:
         return _heaviest_first(state)[:k]  # all that was to come first is pending, or failed
     # By the number of evaluations: a run that is resumed chooses as it would have.
