@@ -163,10 +163,14 @@ class Code(StrEnum):
     """The values do not add up to the gain of all owners."""
     STALE = "stale"
     """Stored evaluations are not used, because rows have changed."""
+    SCORED_ELSEWHERE = "scored_elsewhere"
+    """Stored evaluations are not used, because other rows validated then."""
     WARNINGS = "warnings"
     """A warning that trainings raised, or how many more kinds there are."""
 
     # Validation rows worth less than their number says.
+    NOT_VALIDATING = "not_validating"
+    """Rows of some owners train and do not validate, as those of a newcomer."""
     COPIED_ROWS = "copied_rows", BEWARE
     """Validation rows are copies of others and count once."""
     EQUAL_ROWS = "equal_rows", BEWARE

@@ -46,7 +46,7 @@ def test_what_was_asked_for_and_all_results_are_kept(directory, tmp_path, valuat
         assert kept == directory.path / "history" / str(number)
         assert (kept / "result.json").read_text() == before
         assert (kept / "values.csv").read_text() != (directory.path / "values.csv").read_text()
-    assert directory.earlier_owners == valuation.owners
+    assert directory.last_result.owners == valuation.owners
     both = [valuation, replace(valuation, semivalue="other")]
     directory.write_results(both)
     assert list(map(str, directory.results())) == list(map(str, both))

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dupre.runs.owner_changes import OwnerChanges
 from dupre.runs.plan import plan
 from prepared_runs import ROWS, prepare, prepare_from, table
 
@@ -118,9 +119,11 @@ def test_the_plan_says_how_numbers_and_dates_are_read():
 
 
 def test_who_joins_and_who_leaves_is_named_and_so_are_sheets_not_read():
-    said = plan(prepare(table()), "run", 9, before=("site 0", "site 1", "site 2", "old"))
-    assert "new: site 3; the result before is kept in its history" in said
-    assert "no longer there: old; " in said
+    changes = OwnerChanges(("site 3",), ("old",), valid=4, of=9)
+    said = plan(prepare(table()), "run", 9, changes)
+    assert "new: site 3\n" in said
+    assert "no longer there: old\n" in said
+    assert "valid: 4 of 9 trainings of the result before, which is kept in its history" in said
     assert "new: " not in plan(prepare(table()), "run", 9)
     gaps = table(y=np.where(np.arange(ROWS) < 7, None, table()["y"]))
     words = plan(prepare(gaps, skip_empty=True), "run", 0)

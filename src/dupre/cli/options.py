@@ -297,6 +297,11 @@ ACCEPT_MODEL = _flag(
     "result says so.",
     "--accept-model",
 )
+REVALIDATE = _flag(
+    "Split the rows anew for validation: those of owners who joined validate from now on, and all "
+    "trainings are done again.",
+    "--revalidate",
+)
 SPOT_CHECK = _flag(
     "Train one stored coalition again before a run goes on, to see that its utility is still "
     "the same.",

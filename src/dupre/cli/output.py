@@ -63,12 +63,16 @@ class Place:
     data: Annotated[str | None, o.MOVED] = None
     trust: Annotated[bool, o.TRUST] = False
 
-    def open(self, validation: str | None = None) -> tuple[RunDirectory, Run]:
-        """The directory, and the run with its data."""
+    def open(
+        self, validation: str | None = None, *, revalidate: bool = False
+    ) -> tuple[RunDirectory, Run]:
+        """The directory, and the run with its data, whose rows may be split anew."""
+        from dupre.runs.directory import RunDirectory
         from dupre.runs.resume import reopen
 
         self.check_trusted()
-        return reopen(self.run, *self.moved(validation))
+        store = None if revalidate else RunDirectory(self.run).store
+        return reopen(self.run, *self.moved(validation), store=store)
 
     def check_trusted(self) -> None:
         """Raise InputError if the directory names what this user has neither made nor trusted."""

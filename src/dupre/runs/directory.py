@@ -214,11 +214,6 @@ class RunDirectory:
         return _last_finished(read_evaluations(self.store)) > last.finished
 
     @property
-    def earlier_owners(self) -> tuple[str, ...]:
-        """The owners of the last result; none if there is no result."""
-        return () if (last := self.last_result) is None else last.owners
-
-    @property
     def last_result(self) -> Valuation | None:
         """The valuation by the first semivalue; None if there is no result that can be read."""
         try:

@@ -8,10 +8,10 @@ from math import comb
 
 import numpy as np
 
-from dupre._types import Names
 from dupre.notes import INFO, Code, Note, note, worst_first
 from dupre.predictor.calibration import Z95
 from dupre.result.as_text import coalition_count
+from dupre.runs.owner_changes import OwnerChanges
 from dupre.runs.run import Run
 from dupre.tables.numbers import explain_forms
 from dupre.utility.estimator import uses_torch
@@ -26,16 +26,31 @@ MOST_LISTED = 12
 """Owners up to which each is named with its rows, and classes up to which each is named."""
 
 
-def plan(run: Run, directory: str, known: int, before: Names = ()) -> str:
+def plan(
+    run: Run,
+    directory: str,
+    known: int,
+    changes: OwnerChanges = OwnerChanges(),  # noqa: B008  # frozen
+    elsewhere: int = 0,
+) -> str:
     """Owners, model, metric and trainings of a run in this directory.
 
-    `known` trainings are stored already; `before` are the owners of the result so far.
+    Args:
+        run: what is to be done.
+        directory: where.
+        known: coalitions that are stored already.
+        changes: of the owners since the result before.
+        elsewhere: coalitions that are stored, but scored on other validation rows.
     """
     utility = run.trained
     found = {
-        "data": [*_data(run), *_changed_owners(run.owners.names, before)],
+        "data": _data(run),
+        "changes": changes.lines,
         "target": [_target(run)],
-        "validation": _validation(run, len(utility.y_val)),
+        "validation": [
+            *_validation(run, len(utility.y_val)),
+            *_scored_elsewhere(run, elsewhere),
+        ],
         "columns": _columns(run),
         "model": list(run.model),
         "metric": [
@@ -106,13 +121,13 @@ def _data(run: Run) -> list[str]:
     return [f"{total}, {spread}", *few, *run.skipped]
 
 
-def _changed_owners(now: Names, before: Names) -> list[str]:
-    """Who joins the owners of the result so far, and who leaves."""
-    joining = [printable(name) for name in now if name not in before]
-    leaving = [printable(name) for name in before if name not in now]
-    found = {"new": joining if before else [], "no longer there": leaving}
-    kept = "the result before is kept in its history"
-    return [f"{label}: {join_list(names)}; {kept}" for label, names in found.items() if names]
+def _scored_elsewhere(run: Run, coalitions: int) -> list[str]:
+    """How many coalitions have to be trained again, since other rows validate now."""
+    if not coalitions:
+        return []
+    times = "" if run.traits.folds == 1 else f": {coalitions * run.traits.folds:,} trainings"
+    told = count_things(coalitions, "coalition")
+    return [f"{told} scored on other rows so far would be trained again{times}"]
 
 
 def _columns(run: Run) -> list[str]:

@@ -5,6 +5,7 @@ Whatever can be wrong is found here, before anything is trained.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ from dupre.data.owners import Owners
 from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
+from dupre.store.validations import keep_to
 from dupre.tables import doubts, folds, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.read import (
@@ -26,25 +28,28 @@ from dupre.tables.read import (
 )
 from dupre.utility.describe import describe
 from dupre.utility.model import ModelUtility
-from dupre.valuation.validation_rows import validation_notes
+from dupre.valuation.validation_rows import not_validating, validation_notes
 from dupre.valuation.valuer import Valuer
 
 
-def prepare_new(spec: Spec) -> Run:
+def prepare_new(spec: Spec, store: Path | None = None) -> Run:
     """The same for a run that begins: what it is asked can still be corrected.
 
     A sheet that no file has is refused, and a utility of no data outside the bounds; what is below
     the floor is raised to it.
     """
     check_sheet(spec.data, spec.utility.validation)
-    run = prepare(spec)
+    run = prepare(spec, store)
     empty, floor = run.utility.empty, run.traits.floor
     check_empty_within(empty if floor is None else max(empty, floor), run.traits.bounds)
     return run
 
 
-def prepare(spec: Spec) -> Run:
-    """Read the data, build what is to be trained; InputError if trainings would fail."""
+def prepare(spec: Spec, store: Path | None = None) -> Run:
+    """Read the data, build what is to be trained; InputError if trainings would fail.
+
+    Models are scored on the rows that a `store` keeps to, if there is one.
+    """
     data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
     frame = read_table(data, spec.history.forms)
     forms = frame.attrs["forms"]
@@ -82,6 +87,8 @@ def prepare(spec: Spec) -> Run:
         bounds=parse_bounds(wanted.bounds),
         seed=spec.values.seed,
     )
+    if store is not None:
+        utility = keep_to(utility, store)
     return Run(
         spec,
         choices,
@@ -89,7 +96,8 @@ def prepare(spec: Spec) -> Run:
         utility,
         model.description,
         notes=(
-            *validation_notes(describe(utility).validation),
+            *validation_notes((traits := describe(utility)).validation),
+            *not_validating(traits),
             *doubts.doubtful_columns(frame, columns, target=data.target, task=task),
             *doubts.unequal_classes(utility),
             *(doubts.unlike_training(used, validation, columns) if wanted.validation else ()),

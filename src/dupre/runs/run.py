@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+
 from dupre.checks import Bounds
 from dupre.data.owners import Owners
 from dupre.notes import Note
@@ -60,6 +62,8 @@ class Run:
         skipped: rows left out and why, in words.
         spot_check: whether to train one stored coalition again before a run goes on.
         accept_model: whether to keep trainings although the model has changed.
+        revalidate: whether the owners' rows are split anew for validation.
+        cap: coalitions to train at most, whatever the spec says; None if that counts.
     """
 
     spec: Spec
@@ -73,6 +77,8 @@ class Run:
     skipped: tuple[str, ...] = ()
     spot_check: bool = True
     accept_model: bool = False
+    revalidate: bool = False
+    cap: int | None = None
     _computed: dict[str, Origin] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -84,6 +90,8 @@ class Run:
     def budget(self) -> int | None:
         """Coalitions to train at most; None if only stop rules end the run."""
         limits, every = self.spec.limits, 2**self.owners.n - 1
+        if self.cap is not None:
+            return self.cap
         if limits.budget is not None:
             return int(min(limits.budget, every))
         if self.choices.stop is not None:
@@ -149,7 +157,13 @@ class Run:
         if wanted.folds_in_time:
             return f"{self.traits.folds} folds in time, by {wanted.folds_in_time}"
         by = f" by {wanted.folds_by}" if wanted.folds_by else ""
-        return f"{self.traits.folds} folds{by} ({seed}), every row validates once"
+        every = "every row" if self._all_validate else "every row of the beginning"
+        return f"{self.traits.folds} folds{by} ({seed}), {every} validates once"
+
+    @property
+    def _all_validate(self) -> bool:
+        fixed, rows = self.traits.fixed, self.owners.row_contents[:, 0]
+        return fixed is None or bool(np.isin(rows, fixed.rows).all())
 
     @property
     def metric(self) -> str:
@@ -166,8 +180,15 @@ class Run:
 
     def stored(self, store: Path) -> Stored:
         """The store of the run, with what may be done to it."""
-        return Stored(store, check=self.spot_check, accept_model=self.accept_model)
+        return Stored(
+            store,
+            check=self.spot_check,
+            accept_model=self.accept_model,
+            revalidate=self.revalidate,
+        )
 
     def open(self, store: Path) -> Store:
-        """The trainings of these data that are stored."""
-        return Store(self.origin, self.stored(store))
+        """The trainings of these data that are stored; who looks at them splits nothing anew."""
+        kept = Store(self.origin, replace(self.stored(store), revalidate=False))
+        kept.score_again(self.traits)
+        return kept

@@ -129,12 +129,27 @@ def stored_values(run: Run, store: Path, *further: Note) -> list[Valuation]:
     return valuations
 
 
-def count_trained(run: Run, store: Path) -> int:
-    """How many coalitions have a utility in the store, each counted by its members."""
+def count_valid(run: Run, store: Path) -> int:
+    """How many coalitions are trained on the rows that their members hold now, by members.
+
+    Also those that were scored on other validation rows, and are trained again.
+    """
     if not store.exists():  # opening it would make one
         return 0
     with run.open(store) as kept:
-        return sum(bool(kept.utilities(members)) for members in stored_coalitions(kept))
+        scored = {names for names in stored_coalitions(kept) if kept.utilities(names)}
+        return len(scored | {one.members for one in kept.scored_elsewhere() if one.members})
+
+
+def count_scored_elsewhere(run: Run, store: Path) -> int:
+    """How many coalitions are trained, but scored on other validation rows, and have to be again.
+
+    If a run is to split the rows anew, these are all of them unless nothing has changed by that.
+    """
+    if not store.exists():
+        return 0
+    with run.open(store) as kept:
+        return len({one.members for one in kept.scored_elsewhere() if one.members})
 
 
 def count_known(run: Run, store: Path) -> int:

@@ -147,7 +147,7 @@ def verify(directory: RunDirectory, data: str | None, validation: str | None) ->
     kept = _Kept(directory, results, damage, ledger)
     with TemporaryDirectory(prefix="dupre-verify-") as place:
         store = _copy_store(directory.store, Path(place))
-        run, why = _open(directory, data, validation)
+        run, why = _open(directory, data, validation, store)
         rows = _check_origin(kept, run, why)
         if store is None:
             reason = f"{directory.store.name} is not there"
@@ -201,11 +201,14 @@ def _check_result(kept: _Kept) -> Check:
 
 
 def _open(
-    directory: RunDirectory, data: str | None, validation: str | None
+    directory: RunDirectory, data: str | None, validation: str | None, store: Path | None
 ) -> tuple[Run | None, str]:
     """The run with its data; or why there is none."""
     try:
-        return reopen(directory.path, data, validation)[1], ""
+        try:
+            return reopen(directory.path, data, validation, store=store)[1], ""
+        except StoreError:  # damaged: another check says so
+            return reopen(directory.path, data, validation)[1], ""
     except DupreError as cause:
         return None, str(cause)
 

@@ -16,10 +16,12 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,7 @@ from dupre.data.owners import Owners
 from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import canonical
 from dupre.notes import Code, Note, note
-from dupre.store.sqlite import Connection, escape_surrogates, from_json, to_json
+from dupre.store.sqlite import Connection, connect, escape_surrogates, from_json, to_json
 from dupre.store.validations import Validation, validation_of
 from dupre.training.evaluation import Evaluation, now
 from dupre.utility.describe import Part, Traits
@@ -355,6 +357,18 @@ class StoreOrigin:
         held = {name: rows.astype("<u8").tobytes() for name, rows in self._rows.items()}
         rows = [(escape_surrogates(o), mark, first_seen, held.get(o)) for o, mark in pairs]
         self._db.executemany("INSERT OR IGNORE INTO owners VALUES (?, ?, ?, ?)", rows)
+
+
+def read_rows(store: Path) -> dict[tuple[str, str], NDArray[np.uint64]]:
+    """Digests of the rows of every owner there was, by name and fingerprint; none without a file.
+
+    Of each row the first 64 bits, sorted.
+    """
+    if not store.exists():
+        return {}
+    with closing(connect(store.resolve(), make=False)) as db:
+        found = db.ask("SELECT name, fingerprint, rows FROM owners WHERE rows IS NOT NULL")
+    return {(name, mark): np.frombuffer(rows, "<u8") for name, mark, rows in found}
 
 
 def contents_of(names: Names, owners: Mapping[str, str]) -> str:

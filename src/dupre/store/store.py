@@ -133,7 +133,7 @@ class Store:
             self._scored = StoreValidations(self._db, origin.validation)
             with self._db.write():
                 self.origin.check(accept_model=asked is not None and asked.accept_model)
-                self._scored.write()
+                self._scored.write(revalidate=asked is not None and asked.revalidate)
             if made_now and self._lock is not None:  # the file is that of a store that was deleted
                 self._lock.last = 0
             self._catch_up()

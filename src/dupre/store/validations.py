@@ -129,8 +129,11 @@ class StoreValidations:
         self.key = OF_NOBODY if validation is None else validation.key
         self.serving: dict[str, Validating] = {}
 
-    def write(self) -> None:
-        """Write down the present set, inside a transaction; later runs keep to its rows."""
+    def write(self, *, revalidate: bool) -> None:
+        """Write down the present set, inside a transaction; later runs keep to the first one.
+
+        With `revalidate` they keep to the present one.
+        """
         if (validation := self._validation) is None:
             return
         query = f"SELECT {VALIDATION_COLUMNS} FROM validations WHERE kept = 0 AND id <> ?"
@@ -138,7 +141,7 @@ class StoreValidations:
         self.serving = {key: rows for key, rows in earlier.items() if validation.serves(rows)}
         kept = _read_kept(self._db)
         self._insert(self.key, validation.present)
-        if kept is None or _key(kept) != _key(validation.fixed):
+        if kept is None or (revalidate and _key(kept) != _key(validation.fixed)):
             key = f"{_key(validation.fixed)} fixed"
             self._insert(key, validation.fixed)
             number = "(SELECT 1 + coalesce(max(kept), 0) FROM validations)"

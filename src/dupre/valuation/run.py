@@ -17,7 +17,12 @@ from dupre.valuation.loop import Loop, is_watched
 from dupre.valuation.progress import Display
 from dupre.valuation.source import Source
 from dupre.valuation.stopping import RunSettings
-from dupre.valuation.training_notes import complete, unused_notes, warn_of_failed_predictor
+from dupre.valuation.training_notes import (
+    complete,
+    elsewhere_notes,
+    unused_notes,
+    warn_of_failed_predictor,
+)
 from dupre.valuation.trainings import new_evaluations
 from dupre.valuation.validation_rows import check_resamples
 from dupre.valuation.valuer import Valuer
@@ -72,7 +77,11 @@ def run(
         )
         unused = {e.training.members for e in every if e.utility is not None}
         unused -= {e.training.members for e in used}
-        notes = [*store.origin.notes(), *unused_notes(len(unused), settings.repeats)]
+        notes = [
+            *store.origin.notes(),
+            *unused_notes(len(unused), settings.repeats),
+            *elsewhere_notes(len(store.scored_elsewhere())),
+        ]
     valuation = complete(valuation, valuer, traits, origin=made_from, used=used, notes=notes)
     warn_of_failed_predictor(valuation)
     return valuation

@@ -70,6 +70,23 @@ def validation_notes(rows: ValidationRows | None) -> list[Note]:
     ]
 
 
+def not_validating(traits: Traits) -> list[Note]:
+    """Owners none of whose rows validate: the rows that do are fixed when a run begins."""
+    if traits.fixed is None or traits.validation is None:
+        return []
+    owners = traits.validation.owners
+    validates = np.isin(owners.row_contents[:, 0], traits.fixed.rows)
+    held = np.bincount(owners.owner[validates], minlength=owners.n)
+    names = [name for name, count in zip(owners.names, held, strict=True) if not count]
+    if not names:
+        return []
+    text = (
+        f"rows of {join_list(map(printable, names))} train and do not validate: those that do are "
+        "fixed when a run begins, unless they are split anew (revalidate)."
+    )
+    return [note(Code.NOT_VALIDATING, text, owners=names)]
+
+
 def _seen_rows(scored: ValidationRows) -> list[Note]:
     """Rows that are trained on too."""
     if not (seen := scored.seen):
