@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         StoreError,
     )
     from dupre.game import estimators
+    from dupre.game.precedence import Precedence, precedence
     from dupre.game.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
     from dupre.predictor import kernels
     from dupre.report import plots
@@ -54,6 +55,7 @@ __all__ = [
     "ModelUtility",
     "NotPayableError",
     "Owners",
+    "Precedence",
     "Score",
     "Semivalue",
     "StoreError",
@@ -73,6 +75,7 @@ __all__ = [
     "metrics",
     "notes",
     "plots",
+    "precedence",
     "read_evaluations",
     "shapley",
     "stopping",
@@ -87,6 +90,7 @@ _NAMES_OF = {
     "errors": (
         "DupreError EngineError EvaluationError InputError Interrupted NotPayableError StoreError"
     ),
+    "game.precedence": "Precedence precedence",
     "game.semivalues": "Semivalue banzhaf beta_shapley leave_one_out shapley",
     "result.valuation": "Valuation",
     "store.frames": "read_evaluations",

@@ -120,5 +120,6 @@ def _run_key(valuer: Valuer, repeats: int | None, made_from: Origin) -> str:
     decides += [asked.strategy, asked.strategy.in_order, type(asked.strategy).choose]
     decides += [asked.batch, asked.estimator, asked.samples]
     decides += [asked.kernel, asked.least_core, asked.seed, repeats, asked.merged.changed]
+    decides += [] if asked.precedence is None else ["precedence", asked.precedence.cohorts]
     decides += [] if valuer.floor is None else ["floor", valuer.floor]
     return made_from.digest_with(decides)

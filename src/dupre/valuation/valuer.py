@@ -14,7 +14,7 @@ from dupre._types import Members, Names
 from dupre.data.owners import Owners
 from dupre.game.coalitions import from_names
 from dupre.game.estimators import Estimator, Sample
-from dupre.game.semivalues import Semivalue, shapley
+from dupre.game.semivalues import shapley
 from dupre.predictor.calibration import PredictorCheck
 from dupre.predictor.kernels import Features, Kernel, Prior
 from dupre.result.valuation import Valuation
@@ -27,7 +27,7 @@ from dupre.valuation.explain import (
     predict_utilities,
 )
 from dupre.valuation.infer import forecast_widths, infer
-from dupre.valuation.question import LeastCore, ask, check_limits
+from dupre.valuation.question import AnySemivalue, ask, check_limits
 from dupre.valuation.state import State
 from dupre.valuation.strategies import (
     Strategy,
@@ -65,7 +65,7 @@ class Valuer:
         owners: Owners,
         *,
         empty: float,
-        semivalue: Semivalue | LeastCore | str = shapley,
+        semivalue: AnySemivalue = shapley,
         estimator: Estimator | Sample | None = None,
         strategy: Strategy | None = None,
         kernel: Kernel | Prior | None = None,
