@@ -101,9 +101,7 @@ def most_listed(sizes: Sequence[int]) -> int:
 
     Cohorts of one size are treated alike. A cohort of one owner costs nothing.
     """
-    fits = [
-        size for size in sizes if sum(2**m - 1 for m in sizes if m <= size) <= MOST_LISTED
-    ]
+    fits = [size for size in sizes if sum(2**m - 1 for m in sizes if m <= size) <= MOST_LISTED]
     return max(fits, default=1)
 
 

@@ -184,7 +184,7 @@ class Weights:
         n, entries = len(self.W), self.entries
         u = np.append(utilities, empty)
         if self.parts:
-            return self._covariance_of_parts(u, np.append(np.zeros(len(u) - 1) if rough is None else rough, 0.0))
+            return self._covariance_of_parts(u, rough)
         if entries is None or not self.drawn:
             return np.zeros((n, n))
         if self.control is not None:
@@ -194,13 +194,15 @@ class Weights:
             covariance[np.diag_indices(n)] += entries.sums_of_squares(np.append(rough, 0.0), n)
         return covariance
 
-    def _covariance_of_parts(self, u: Floats, rough: Floats) -> Floats:
+    def _covariance_of_parts(self, u: Floats, rough: Floats | None) -> Floats:
         """The same from those of the parts, whose draws are independent of each other."""
         found = np.zeros((len(self.W), len(self.W)))
         for part in self.parts:
             *at, empty = part.columns
-            among = np.ix_(part.owners, part.owners)
-            found[among] = part.weights.sampling_covariance(u[at], float(u[empty]), rough[at])
+            own = part.weights.sampling_covariance(
+                u[at], float(u[empty]), None if rough is None else rough[at]
+            )
+            found[np.ix_(part.owners, part.owners)] = own
         return found
 
 

@@ -42,9 +42,12 @@ from dupre.report.summary import (
 from dupre.result import as_text
 from dupre.result.as_text import (
     MOST_NOTES,
+    SYMMETRIC,
+    SYMMETRIC_HEADINGS,
     decimals,
     gain_in_words,
     how_sure,
+    symmetric_lines,
     table_headings,
     table_lines,
     what_next,
@@ -73,7 +76,10 @@ _OF_FIT = (Code.OUTLIERS, Code.NO_BETTER_THAN_CONSTANT)
 """Codes of the notes that sections repeat."""
 
 _BEGIN_WITH_NAMES = frozenset(
-    {*ABOUT_TABLE, Code.SAME_OWNERS, Code.TEXTS_FOR_NUMBERS, Code.EMPTY_COLUMN}
+    {
+        *(*ABOUT_TABLE, Code.SAME_OWNERS, Code.LATER_COPIES),
+        *(Code.TEXTS_FOR_NUMBERS, Code.EMPTY_COLUMN),
+    }
 )
 """Codes of the notes whose text may begin with the name of an owner or a column."""
 
@@ -172,6 +178,8 @@ def page(
     title = heading.title or TITLE
     day = last_day(v)
     subtitle = f"{shorten(v.semivalue)} {v.words.nouns} of {len(v.owners):,} owners"
+    if v.facts.cohorts:
+        subtitle += ", by order of joining"
     shown = {
         "heading": heading,
         "title": title,
@@ -180,6 +188,7 @@ def page(
         "notes": _notes(valuations, paid),
         "payments": None if paid is None else _payments(paid),
         "comparison": _comparison(valuations) if len(valuations) > 1 else None,
+        "joining": _joining(v) if v.facts.cohorts else None,
         "uncertainty": _uncertainty(v),
         "ranking": _ranking(v),
         "trained": _trainings(v),
@@ -369,6 +378,16 @@ def _comparison_table(valuations: Sequence[Valuation]) -> Table:
             cells += [Cell(*line.value, small=line.interval.text), Cell(*line.rank)]
         rows.append(cells)
     return Table("The same trainings, valued in several ways", columns, rows, sortable=True)
+
+
+def _joining(v: Valuation) -> Shown:
+    """Who joined first, and what owners would be worth whoever did."""
+    (rule,) = select(v.notes, [Code.PRECEDENCE])
+    later = [_sentence(one) for one in select(v.notes, [Code.LATER_COPIES])]
+    columns = [heading.capitalize() for heading in SYMMETRIC_HEADINGS]
+    rows = [[Cell(full_name(n)), *map(Cell, cells)] for n, *cells in symmetric_lines(v)]
+    table = Table(f"{SYMMETRIC}.", columns, rows) if len(v.facts.symmetric) else None
+    return {"words": " ".join([rule.text, *later]), "table": table}
 
 
 def _payments(found: Payments | InputError) -> Shown:

@@ -226,11 +226,16 @@ class Facts:
         corrected: whether the error of the predictor was estimated and corrected.
         uncorrected: whether a correction was asked for, but has too few random coalitions.
         subsidy: of the least core; None for semivalues.
+        cohorts: owners who joined together, the first cohort first, if the values depend on who
+            came first; none otherwise.
+        symmetric: then what they would be if nobody had come first: of each `owner` the Shapley
+            `value`, `low` and `high`, mostly predicted; NaN if the predictor failed.
         rounds: what was known after each batch: number evaluated, widest half interval (unless
             very many coalitions count) and, on check coalitions, the predictor's error, that of
             the mean of their size (by_size) and the coverage.
         contributions: what each `owner` adds to groups of so many `others` on average: `value`,
-            `low` and `high`; of more than 12 owners for 12 sizes. Empty if the predictor failed.
+            `low` and `high`; of more than 12 owners for 12 sizes. Empty if the predictor failed,
+            and if there are cohorts.
         forecast: expected half widths of the 95 % intervals against further evaluations.
         evidence: utilities observed and predicted, and how the owners' data relate.
         provenance: how to reproduce the values, in sections such as "versions" and "settings",
@@ -262,6 +267,8 @@ class Facts:
     corrected: bool = False
     uncorrected: bool = False
     subsidy: Subsidy | None = None
+    cohorts: tuple[tuple[str, ...], ...] = ()
+    symmetric: pd.DataFrame = field(default_factory=pd.DataFrame)
     rounds: pd.DataFrame = field(default_factory=pd.DataFrame)
     contributions: pd.DataFrame = field(default_factory=pd.DataFrame)
     forecast: pd.DataFrame = field(default_factory=pd.DataFrame)

@@ -12,6 +12,8 @@ import pandas as pd
 from dupre._types import Task
 from dupre.checks import check_empty_within
 from dupre.data.owners import Owners
+from dupre.errors import InputError
+from dupre.game.precedence import precedence
 from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
@@ -24,6 +26,7 @@ from dupre.tables.read import (
     read_table,
     read_validation,
 )
+from dupre.tables.roles import cohorts_of
 from dupre.utility.describe import describe
 from dupre.utility.model import ModelUtility
 from dupre.valuation.validation_rows import validation_notes
@@ -37,6 +40,11 @@ def prepare_new(spec: Spec) -> Run:
     the floor is raised to it.
     """
     check_sheet(spec.data, spec.utility.validation)
+    if spec.data.cohorts is not None and "shapley" not in spec.values.semivalues:
+        raise InputError(
+            f"--cohorts is for Shapley values, but --semivalue is "
+            f"{', '.join(spec.values.semivalues)}; add --semivalue shapley, or leave out --cohorts"
+        )
     run = prepare(spec)
     empty, floor = run.utility.empty, run.traits.floor
     check_empty_within(empty if floor is None else max(empty, floor), run.traits.bounds)
@@ -48,7 +56,10 @@ def prepare(spec: Spec) -> Run:
     data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
     frame = read_table(data, spec.history.forms)
     forms = frame.attrs["forms"]
-    columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
+    # When an owner joined says nothing of its rows: no model is given that.
+    unused = data.drop if data.cohorts is None else tuple(dict.fromkeys((*data.drop, data.cohorts)))
+    columns = columns_of(frame, owner=data.owner, target=data.target, drop=unused)
+    joined = None if data.cohorts is None else precedence(cohorts_of(frame, data))
     task = infer_task(frame, data)
     left_out = [name for name, _ in columns.left_out]
     advice = (
@@ -60,10 +71,11 @@ def prepare(spec: Spec) -> Run:
         owners = _owners(used, used, data, columns, task)
         _check_choices(owners, choices, spec)
         advice = (*advice, *doubts.doubtful_names(owners.names))
-        return Run(spec, choices, owners, _external_utility(wanted), notes=advice, forms=forms)
+        elsewhere = _external_utility(wanted)
+        return Run(spec, choices, owners, elsewhere, joined, notes=advice, forms=forms)
     model = models.model(wanted.model, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
-    used = frame.drop(columns=list(data.drop) if model.raw else left_out)
+    used = frame.drop(columns=list(unused) if model.raw else left_out)
     validation: Any
     if wanted.validation:
         validation = read_validation(wanted.validation, used, data)
@@ -87,6 +99,7 @@ def prepare(spec: Spec) -> Run:
         choices,
         owners,
         utility,
+        joined,
         model.description,
         notes=(
             *validation_notes(describe(utility).validation),

@@ -13,6 +13,8 @@ from typing import cast
 
 from dupre.checks import Bounds
 from dupre.data.owners import Owners
+from dupre.game.precedence import Precedence
+from dupre.game.semivalues import Semivalue, shapley
 from dupre.notes import Note
 from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
@@ -24,6 +26,7 @@ from dupre.tables.columns import Columns
 from dupre.tables.numbers import Forms, write_forms
 from dupre.utility.describe import Traits, describe
 from dupre.utility.model import ModelUtility
+from dupre.valuation.question import LeastCore
 from dupre.wording import count_things, json_text
 
 NEARLY_ALL = 0.9
@@ -53,6 +56,7 @@ class Run:
         choices: the objects that it names.
         owners: with the rows to train on.
         utility: what is trained.
+        precedence: the order in which owners joined; None if that is not stated.
         model: the preprocessing and the model in words, a line each.
         notes: what the data make worth knowing; they stay with the values.
         columns: what the columns hold; None if trainings are done elsewhere.
@@ -66,6 +70,7 @@ class Run:
     choices: Choices
     owners: Owners
     utility: ModelUtility | ExternalUtility
+    precedence: Precedence | None = None
     model: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     columns: Columns | None = None
@@ -79,6 +84,12 @@ class Run:
     def traits(self) -> Traits:
         """What the utility says of itself."""
         return describe(self.utility)
+
+    @property
+    def semivalues(self) -> tuple[Semivalue | Precedence | LeastCore, ...]:
+        """What is to be valued by; Shapley values are by precedence if that is stated."""
+        every = self.choices.semivalues
+        return tuple(self.precedence or one if one is shapley else one for one in every)
 
     @property
     def budget(self) -> int | None:

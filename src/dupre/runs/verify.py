@@ -26,6 +26,7 @@ from msgspec.structs import asdict
 from dupre.errors import DupreError, InputError, StoreError
 from dupre.notes import warnings
 from dupre.result import json
+from dupre.result.remarks import order_of_joining
 from dupre.result.valuation import Valuation
 from dupre.runs.directory import RunDirectory, payments_table, spreadsheet
 from dupre.runs.ledger import (
@@ -333,6 +334,9 @@ def _compare_values(file: str, kept: Valuation, now: Valuation) -> Iterator[Diff
         owners = [", ".join(map(printable, v.owners)) for v in (kept, now)]
         yield Difference(file, f"owners ({kept.semivalue})", *owners)
         return
+    if kept.facts.cohorts != now.facts.cohorts:
+        orders = [order_of_joining(v.facts.cohorts) for v in (kept, now)]
+        yield Difference(file, f"order of joining ({kept.semivalue})", *orders)
     allowed = VALUE_STDS * now.std + VALUE_PART * float(now.values.abs().max())
     for what, then, again in (
         ("value", kept.values, now.values),

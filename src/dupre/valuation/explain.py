@@ -5,7 +5,7 @@ predicted from the others, which follows from the Cholesky factor (RW06 Eq. 5.12
 
 What owners add to groups of 0, 1, 2, ... others is a semivalue for each size, whose coalitions are
 few: all of them up to 12 owners, and a sample above that, whose error is part of the intervals. It
-costs no training. So are the values without regard to who joined first.
+costs no training. Nor do Shapley values beside those that depend on who joined first.
 
 Notation: n owners, b coalitions with weights W (n, b), p positions as in `state`.
 """
@@ -211,11 +211,11 @@ def contributions_by_size(state: State) -> pd.DataFrame:
 
 
 def symmetric_values(state: State) -> pd.DataFrame:
-    """Shapley values from the same utilities, whoever joined first, if owners joined in turn.
+    """Shapley values as if nobody had come first, if somebody did, from the same utilities.
 
-    The columns are `owner`, `value`, and `low` and `high`, between which it lies with 95 %, all
-    sources of uncertainty included. Mostly predicted: groups without those who came first were not
-    trained for the values. NaN if values do without the predictor because it failed its check.
+    The columns are `owner`, `value`, and `low` and `high` as in `contributions_by_size`. They are
+    mostly predicted: the values need no group without those who came first. NaN if values do
+    without the predictor because it failed its check.
     """
     question = state.question
     found = pd.DataFrame(columns=["owner", "value", "low", "high"])

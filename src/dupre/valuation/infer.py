@@ -138,7 +138,7 @@ def _infer_values(state: State) -> Valuation:
     deal = validation_rows.deal_covariance(state, validation)
     freedom = None if diagnostics is None or random is not None else _freedom(state)
     return Valuation(
-        semivalue=question.semivalue.name,
+        semivalue=(question.precedence or question.semivalue).name,
         mean=mean,
         owners=question.owners.names,
         rows=question.owners.rows,
@@ -206,7 +206,9 @@ def _infer_core(state: State, name: str, draws: int) -> Valuation:
 def _facts(state: State, **found: Any) -> Facts:
     """What a valuation says besides the values."""
     question, observed = state.question, state.observed
+    precedence = question.precedence
     return Facts(
+        cohorts=() if precedence is None else precedence.cohorts,
         grand_predicted=bool(np.isnan(state.utilities_at(state.everyone)[0])),
         first_left=int((~state.recorded[question.most_important]).sum()),
         empty=observed.empty,

@@ -86,6 +86,7 @@ def run(asked: Asked) -> Valuation:
             rounds=_rounds(store, key),
             forecast=_forecast(valuer, valuation),
             contributions=valuer.contributions(),
+            symmetric=valuer.symmetric(),
         )
         unused = {e.training.members for e in every if e.utility is not None}
         unused -= {e.training.members for e in used}

@@ -25,6 +25,7 @@ from dupre.valuation.explain import (
     forms,
     joint_posterior,
     predict_utilities,
+    symmetric_values,
 )
 from dupre.valuation.infer import forecast_widths, infer
 from dupre.valuation.question import AnySemivalue, ask, check_limits
@@ -293,15 +294,22 @@ class Valuer:
 
     def values(self) -> Valuation:
         """The values of all owners, from the utilities recorded so far."""
-        return self.interim_values().with_facts(contributions=self.contributions())
+        found = self.interim_values()
+        return found.with_facts(contributions=self.contributions(), symmetric=self.symmetric())
 
     @one_blas_thread
     def interim_values(self) -> Valuation:
-        """The values without contributions by group size: for a look after every batch."""
+        """The values without what takes time beside them: for a look after every batch."""
         return infer(self.state)
 
     @one_blas_thread
     def contributions(self) -> pd.DataFrame:
-        """What each owner adds to groups of 0, 1, 2, ... others: `Valuation.contributions`."""
+        """What each owner adds to groups of 0, 1, 2, ... others: `Facts.contributions`."""
         self.state.require_utility()
         return contributions_by_size(self.state)
+
+    @one_blas_thread
+    def symmetric(self) -> pd.DataFrame:
+        """Shapley values as if nobody had come first, if somebody did: `Facts.symmetric`."""
+        self.state.require_utility()
+        return symmetric_values(self.state)
