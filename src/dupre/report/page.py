@@ -178,7 +178,7 @@ def page(
     title = heading.title or TITLE
     day = last_day(v)
     subtitle = f"{shorten(v.semivalue)} {v.words.nouns} of {len(v.owners):,} owners"
-    if v.facts.cohorts:
+    if v.facts.joining is not None:
         subtitle += ", by order of joining"
     shown = {
         "heading": heading,
@@ -188,7 +188,7 @@ def page(
         "notes": _notes(valuations, paid),
         "payments": None if paid is None else _payments(paid),
         "comparison": _comparison(valuations) if len(valuations) > 1 else None,
-        "joining": _joining(v) if v.facts.cohorts else None,
+        "joining": _joining(v) if v.facts.joining is not None else None,
         "uncertainty": _uncertainty(v),
         "ranking": _ranking(v),
         "trained": _trainings(v),
@@ -386,7 +386,7 @@ def _joining(v: Valuation) -> Shown:
     later = [_sentence(one) for one in select(v.notes, [Code.LATER_COPIES])]
     columns = [heading.capitalize() for heading in SYMMETRIC_HEADINGS]
     rows = [[Cell(full_name(n)), *map(Cell, cells)] for n, *cells in symmetric_lines(v)]
-    table = Table(f"{SYMMETRIC}.", columns, rows) if len(v.facts.symmetric) else None
+    table = Table(f"{SYMMETRIC}.", columns, rows) if rows else None
     return {"words": " ".join([rule.text, *later]), "table": table}
 
 

@@ -423,7 +423,8 @@ class _StatementWriter:
         found = [one.owners for one in self.relations if i in one.owners]
         texts = ["Your data are unlike those of all others."] if (i,) in found else []
         if len(texts) < len(found):
-            shared = ", so their owners share the value" if not self.v.facts.cohorts else ""
+            in_turn = self.v.facts.joining is not None
+            shared = "" if in_turn else ", so their owners share the value"
             texts.append(
                 "Other owners hold data that are the same or alike. Data that others hold too add "
                 f"little where the others take part{shared}."

@@ -76,8 +76,7 @@ def explain_valuation(v: Values) -> str:
     """The long form: verdict, title, table of all owners, and every note, the gravest first."""
     found = verdict(v)
     first = found.reasons[0].short if found.kind == "not payable" else ""
-    symmetric = [] if v.facts.symmetric.empty else ["", *_symmetric(v)]
-    lines = [_verdict_line(found, first), *title_of(v), "", *_table(v), *symmetric, ""]
+    lines = [_verdict_line(found, first), *title_of(v), "", *_table(v), *_symmetric(v), ""]
     return _join([*lines, *map(str, v.notes)])
 
 
@@ -118,9 +117,9 @@ def gain_in_words(v: Values) -> str:
 
 def rule_in_words(v: Values) -> str:
     """Which values they are, with the order of joining if that decides."""
-    if not v.facts.cohorts:
+    if (joining := v.facts.joining) is None:
         return v.semivalue
-    return f"{v.semivalue}, by order of joining ({order_of_joining(v.facts.cohorts)})"
+    return f"{v.semivalue}, by order of joining ({order_of_joining(joining.cohorts)})"
 
 
 def symmetric_lines(v: Values, form: Callable[[float, int], str] = number) -> list[list[str]]:
@@ -128,9 +127,11 @@ def symmetric_lines(v: Values, form: Callable[[float, int], str] = number) -> li
 
     The last with its 95 % interval; "–" if that is not known.
     """
-    frame, places = v.facts.symmetric.set_index("owner"), decimals(v)
-    cohort = {name: k for k, names in enumerate(v.facts.cohorts, start=1) for name in names}
-    found = []
+    joining, places, found = v.facts.joining, decimals(v), []
+    if joining is None or joining.symmetric.empty:
+        return []
+    frame = joining.symmetric.set_index("owner")
+    cohort = {name: k for k, names in enumerate(joining.cohorts, start=1) for name in names}
     for i in map(int, v.order):
         name = v.owners[i]
         value, low, high = (
@@ -143,7 +144,7 @@ def symmetric_lines(v: Values, form: Callable[[float, int], str] = number) -> li
 def _symmetric(v: Values) -> list[str]:
     """The values beside those that they would be if nobody had come first."""
     lines = [[printable(name), *rest] for name, *rest in symmetric_lines(v, plain_number)]
-    return [f"{SYMMETRIC}:", *align([SYMMETRIC_HEADINGS, *lines])]
+    return ["", f"{SYMMETRIC}:", *align([SYMMETRIC_HEADINGS, *lines])] if lines else []
 
 
 def how_sure(v: Values) -> str:

@@ -246,7 +246,8 @@ def _check_comparable(before: Values, after: Values) -> None:
 
 def _order_of_joining(v: Values, some: set[str]) -> list[tuple[str, ...]]:
     """Cohorts of some of the owners: who came or left changes nothing in the order of others."""
-    cohorts = [tuple(sorted(some.intersection(cohort))) for cohort in v.facts.cohorts]
+    every = () if v.facts.joining is None else v.facts.joining.cohorts
+    cohorts = [tuple(sorted(some.intersection(cohort))) for cohort in every]
     return [cohort for cohort in cohorts if cohort]
 
 

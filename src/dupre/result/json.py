@@ -254,7 +254,7 @@ def _valuation(kind: type[Kind], raw: dict[str, Any], whole: dict[str, Any], pla
             reader.elsewhere[name] = reader.field(name, hint, whole[name], name)
     valuation: Kind = reader.record(kind, raw, place)
     _check_numbers(valuation, stated, place_of_owners)
-    _check_cohorts(valuation, f"{place}.facts.cohorts")
+    _check_cohorts(valuation, f"{place}.facts.joining.cohorts")
     _check_sum(valuation, place_of_owners)
     _check_ranks(valuation, stated, place_of_owners)
     _check_verdict(valuation, decided, f"{place}.verdict")
@@ -426,15 +426,17 @@ def _check_numbers(v: Values, stated: Any, place: str) -> None:
 
 
 def _check_cohorts(v: Values, place: str) -> None:
-    """Cohorts, if there are any, hold every owner once."""
-    found = [name for cohort in v.facts.cohorts for name in cohort]
-    if found and not (sorted(found) == sorted(v.owners) and all(v.facts.cohorts)):
-        raise _damage(place, "every owner in one of the cohorts", found)
+    """Raise InputError if there are cohorts, and they do not hold every owner once."""
+    if (joining := v.facts.joining) is None:
+        return
+    found = [name for cohort in joining.cohorts for name in cohort]
+    if sorted(found) != sorted(v.owners) or not all(joining.cohorts):
+        raise _damage(place, "every owner in one of the cohorts", joining.cohorts)
 
 
 def _check_sum(v: Values, place: str) -> None:
     """Shapley values add up to u(all) - u(empty); if sampled, within their error."""
-    if v.semivalue != "Shapley" and not v.facts.cohorts:
+    if v.semivalue != "Shapley" and v.facts.joining is None:
         return
     allowed = ROUNDING * (abs(v.facts.grand) + abs(v.facts.empty) + float(np.abs(v.mean).sum()))
     if v.uncertainty.sampling is not None or v.facts.sampled or v.facts.corrected:

@@ -33,7 +33,7 @@ MOST_WARNINGS = 3
 
 DERIVED = frozenset(
     {
-        *(Code.LEFT_OUT, Code.CHECK_COALITIONS, Code.PREDICTOR_FAILED, Code.NOT_CORRECTED),
+        *(Code.LEFT_OUT, Code.CHECK_COALITIONS, Code.PREDICTOR_FAILED),
         *(Code.CORRECTED, Code.ASKED_PREDICTOR, Code.SIMILARITY, Code.OUTLIERS),
         *(Code.NO_BETTER_THAN_CONSTANT, Code.EXACT, Code.DUPLICATES, Code.SAMPLED_COALITIONS),
         *(Code.SAME_OWNERS, Code.PRECEDENCE, Code.LATER_COPIES),
@@ -125,12 +125,6 @@ def _check(v: Values) -> list[Note]:
     if held is not None and held.failed:
         text = f"{failed}; evaluate more."
         found.append(note(Code.PREDICTOR_FAILED, text, **facts, used=True))
-    if v.facts.uncorrected:
-        text = (
-            "too few random coalitions are evaluated to estimate the error of the predictor; the "
-            "values are not corrected."
-        )
-        found.append(note(Code.NOT_CORRECTED, text))
     if v.facts.corrected:
         text = "The error of the predictor was estimated from random coalitions and corrected."
         found.append(note(Code.CORRECTED, text))
@@ -143,10 +137,11 @@ def _coalitions(v: Values) -> list[Note]:
     if v.complete:
         text = f"Exact{exactness_condition(v)}: every coalition that counts was evaluated."
         found.append(note(Code.EXACT, text))
-    if v.facts.cohorts:
-        found.append(_precedence(v.facts.cohorts))
+    cohorts = () if v.facts.joining is None else v.facts.joining.cohorts
+    if cohorts:
+        found.append(_precedence(cohorts))
     if v.facts.duplicates is not None:
-        found += _duplicates(v.facts.duplicates, v.facts.cohorts)
+        found += _duplicates(v.facts.duplicates, cohorts)
     if v.uncertainty.sampling is not None:
         found.append(_sampling(v))
     if v.facts.subsidy is not None:

@@ -45,7 +45,7 @@ def plan(run: Run, directory: str, known: int, before: Names = ()) -> str:
             *_many_calls(utility),
         ],
         "values": [_values(run)],
-        "joined": [] if run.precedence is None else [order_of_joining(run.precedence.cohorts)],
+        "joined": [order_of_joining(run.cohorts)] if run.cohorts else [],
         "predictor": [run.choices.prior.text] if run.choices.prior is not None else [],
         "coalitions": [
             _trainings(run, known),

@@ -12,9 +12,13 @@ import pandas as pd
 from dupre._types import Task
 from dupre.checks import check_empty_within
 from dupre.data.owners import Owners
-from dupre.errors import InputError
-from dupre.game.precedence import precedence
-from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
+from dupre.runs.parse import (
+    Choices,
+    check_cohorts,
+    parse_bounds,
+    parse_choices,
+    parse_floor,
+)
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
 from dupre.tables import doubts, folds, models
@@ -26,7 +30,6 @@ from dupre.tables.read import (
     read_table,
     read_validation,
 )
-from dupre.tables.roles import cohorts_of
 from dupre.utility.describe import describe
 from dupre.utility.model import ModelUtility
 from dupre.valuation.validation_rows import validation_notes
@@ -40,11 +43,7 @@ def prepare_new(spec: Spec) -> Run:
     the floor is raised to it.
     """
     check_sheet(spec.data, spec.utility.validation)
-    if spec.data.cohorts is not None and "shapley" not in spec.values.semivalues:
-        raise InputError(
-            f"--cohorts is for Shapley values, but --semivalue is "
-            f"{', '.join(spec.values.semivalues)}; add --semivalue shapley, or leave out --cohorts"
-        )
+    check_cohorts(spec)
     run = prepare(spec)
     empty, floor = run.utility.empty, run.traits.floor
     check_empty_within(empty if floor is None else max(empty, floor), run.traits.bounds)
@@ -59,7 +58,7 @@ def prepare(spec: Spec) -> Run:
     # When an owner joined says nothing of its rows: no model is given that.
     unused = data.drop if data.cohorts is None else tuple(dict.fromkeys((*data.drop, data.cohorts)))
     columns = columns_of(frame, owner=data.owner, target=data.target, drop=unused)
-    joined = None if data.cohorts is None else precedence(cohorts_of(frame, data))
+    joined = frame.attrs["cohorts"]
     task = infer_task(frame, data)
     left_out = [name for name, _ in columns.left_out]
     advice = (

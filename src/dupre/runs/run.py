@@ -11,14 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
+from dupre._types import Names
 from dupre.checks import Bounds
 from dupre.data.owners import Owners
-from dupre.game.precedence import Precedence
-from dupre.game.semivalues import Semivalue, shapley
 from dupre.notes import Note
 from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
-from dupre.runs.parse import Choices, parse_choices
+from dupre.runs.parse import AnyRule, Choices, parse_choices
 from dupre.spec import PER_OWNER, Spec
 from dupre.store.origin import Origin, of_owners, origin_of
 from dupre.store.store import Store, Stored
@@ -26,7 +25,6 @@ from dupre.tables.columns import Columns
 from dupre.tables.numbers import Forms, write_forms
 from dupre.utility.describe import Traits, describe
 from dupre.utility.model import ModelUtility
-from dupre.valuation.question import LeastCore
 from dupre.wording import count_things, json_text
 
 NEARLY_ALL = 0.9
@@ -56,7 +54,7 @@ class Run:
         choices: the objects that it names.
         owners: with the rows to train on.
         utility: what is trained.
-        precedence: the order in which owners joined; None if that is not stated.
+        cohorts: owners who joined together, the first first; none if that is not stated.
         model: the preprocessing and the model in words, a line each.
         notes: what the data make worth knowing; they stay with the values.
         columns: what the columns hold; None if trainings are done elsewhere.
@@ -70,7 +68,7 @@ class Run:
     choices: Choices
     owners: Owners
     utility: ModelUtility | ExternalUtility
-    precedence: Precedence | None = None
+    cohorts: tuple[Names, ...] = ()
     model: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     columns: Columns | None = None
@@ -86,10 +84,9 @@ class Run:
         return describe(self.utility)
 
     @property
-    def semivalues(self) -> tuple[Semivalue | Precedence | LeastCore, ...]:
-        """What is to be valued by; Shapley values are by precedence if that is stated."""
-        every = self.choices.semivalues
-        return tuple(self.precedence or one if one is shapley else one for one in every)
+    def semivalues(self) -> tuple[AnyRule, ...]:
+        """What is to be valued by: Shapley values by order of joining, if that is stated."""
+        return self.choices.by_joining(self.cohorts)
 
     @property
     def budget(self) -> int | None:

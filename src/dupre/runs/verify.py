@@ -334,9 +334,10 @@ def _compare_values(file: str, kept: Valuation, now: Valuation) -> Iterator[Diff
         owners = [", ".join(map(printable, v.owners)) for v in (kept, now)]
         yield Difference(file, f"owners ({kept.semivalue})", *owners)
         return
-    if kept.facts.cohorts != now.facts.cohorts:
-        orders = [order_of_joining(v.facts.cohorts) for v in (kept, now)]
-        yield Difference(file, f"order of joining ({kept.semivalue})", *orders)
+    cohorts = [v.facts.joining.cohorts if v.facts.joining else () for v in (kept, now)]
+    if cohorts[0] != cohorts[1]:
+        name = f"order of joining ({kept.semivalue})"
+        yield Difference(file, name, *map(order_of_joining, cohorts))
     allowed = VALUE_STDS * now.std + VALUE_PART * float(now.values.abs().max())
     for what, then, again in (
         ("value", kept.values, now.values),

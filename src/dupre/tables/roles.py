@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dupre._types import Members, Task
+from dupre._types import Members, Names, Task
 from dupre.data.owners import task_of
 from dupre.data.rows import as_targets
 from dupre.errors import InputError, Remedy
@@ -80,14 +80,11 @@ def read_again(frame: pd.DataFrame, name: str, data: Data) -> pd.Series:
     return tidy(read_forms(frame[[name]], alone)[0][name])
 
 
-def cohorts_of(frame: pd.DataFrame, data: Data) -> list[list[str]]:
-    """Names of the owners who joined together, the first first, by the column that says when.
-
-    The table is one that `read_table` returned.
-    """
+def cohorts_of(frame: pd.DataFrame, data: Data) -> tuple[Names, ...]:
+    """Owners of a checked table who joined together, the first first, by the column that says."""
     when = read_again(frame, str(data.cohorts), data)
     joined = when.groupby(frame[data.owner].to_numpy(), sort=False).first()
-    return [joined.index[joined == at].tolist() for at in sorted(joined.unique())]
+    return tuple(tuple(joined.index[joined == at]) for at in sorted(joined.unique()))
 
 
 def _check_cohorts(owners: pd.Series, when: pd.Series) -> None:

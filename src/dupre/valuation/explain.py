@@ -28,7 +28,7 @@ from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess
 from dupre.predictor.student import Spread
 from dupre.predictor.warp import Warp
 from dupre.result.covariances import roots
-from dupre.result.records import ReadOnlyArrays
+from dupre.result.records import Joining, ReadOnlyArrays
 from dupre.valuation.sameness import merge
 from dupre.valuation.state import State
 from dupre.valuation.validation_rows import Deviations, deviations
@@ -38,6 +38,11 @@ MOST_PREDICTED = 256
 
 SAMPLES = 512
 """Coalitions drawn for each size if not all are taken; 10n if that is more."""
+
+# A predictor that has seen no single owners is overconfident of them (`first_design`). In 168 games
+# of 3 to 6 owners who joined in turn, 86 % of the intervals held the truth, and so wide 97 %.
+UNSEEN_ALONE = 2.0
+"""How much wider intervals of Shapley values are where some owner was never trained alone."""
 
 SAMPLES_OF_VALUES = 4_096
 """Coalitions drawn for values of another rule: as many as for variances of the values."""
@@ -210,23 +215,23 @@ def contributions_by_size(state: State) -> pd.DataFrame:
     )
 
 
-def symmetric_values(state: State) -> pd.DataFrame:
-    """Shapley values as if nobody had come first, if somebody did, from the same utilities.
+def joining_of(state: State) -> Joining | None:
+    """Who joined first, and Shapley values as if nobody had; None if values do not depend on it.
 
-    The columns are `owner`, `value`, and `low` and `high` as in `contributions_by_size`. They are
-    mostly predicted: the values need no group without those who came first. NaN if values do
-    without the predictor because it failed its check.
+    They are mostly predicted: the values need no group without those who came first.
     """
     question = state.question
-    found = pd.DataFrame(columns=["owner", "value", "low", "high"])
     if question.precedence is None:
-        return found
+        return None
     mean = half = np.full(question.owners.n, np.nan)
     if not state.beliefs.check_failed:
         weights = _weights(state, question.semivalue, SAMPLES_OF_VALUES, 13)
         mean, half = _values(state, weights, deviations(state))
+        if np.isnan(state.utilities_at(np.eye(question.owners.n, dtype=bool))).any():
+            half *= UNSEEN_ALONE
     columns = {"value": mean, "low": mean - half, "high": mean + half}
-    return pd.DataFrame({"owner": question.owners.names} | columns)
+    symmetric = pd.DataFrame({"owner": question.owners.names} | columns)
+    return Joining(question.precedence.cohorts, symmetric)
 
 
 def _weights(state: State, semivalue: Semivalue, samples: int, *purpose: int) -> Weights:

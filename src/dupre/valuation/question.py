@@ -147,7 +147,6 @@ class Question:
         least_core: wanted instead of a semivalue, or None.
         estimator: draws the coalitions that enter the values; None if all do.
         samples: how many coalitions enter the values.
-        listed: owners up to which all coalitions of a cohort enter them all the same.
         by_default: whether the estimator is the default.
         strategy: what to evaluate next.
         kernel: of the predictor, or its prior, as it was given; None for dupre's.
@@ -162,7 +161,6 @@ class Question:
     least_core: LeastCore | None
     estimator: Estimator | None
     samples: int
-    listed: int
     by_default: bool
     strategy: Strategy
     kernel: Kernel | Prior | None
@@ -178,10 +176,6 @@ class Question:
         # 13 symmetric values.
         return np.random.default_rng([self.seed, *purpose])
 
-    def check_empty(self, utility: float) -> None:
-        """Raise InputError if no data have a utility outside the bounds."""
-        check_empty_within(utility, self.bounds)
-
     @property
     def prior(self) -> Prior:
         """What the predictor assumes."""
@@ -193,7 +187,7 @@ class Question:
         return self.strategy.batch or self.owners.n
 
     @cached_property
-    def cohorts(self) -> tuple[Ints, ...]:
+    def _cohorts(self) -> tuple[Ints, ...]:
         """Positions of the owners who joined together, the first cohort first."""
         return cohorts_of(self.precedence, self.owners)
 
@@ -204,15 +198,17 @@ class Question:
 
     def _weigh(self, samples: int, rng: np.random.Generator) -> Merged:
         """The weights, of so many coalitions if they are drawn."""
-        drawn = sum(len(cohort) for cohort in self.cohorts if len(cohort) > self.listed)
+        sizes = list(map(len, self._cohorts))
+        listed = most_listed(sizes) if self.by_default else 1  # of one there is nothing to draw
+        drawn = sum(m for m in sizes if m > listed)
 
         def weigh(m: int) -> Weights:
-            if self.estimator is None or m <= self.listed:
+            if self.estimator is None or m <= listed:
                 return estimators.exact(self.semivalue, m)
             share = samples * m // drawn  # the same error for all owners
             return check_weights(self.estimator(self.semivalue, m, share, rng), m)
 
-        return merge(weigh_in_turn(self.cohorts, weigh), self.sameness)
+        return merge(weigh_in_turn(self._cohorts, weigh), self.sameness)
 
     @property
     def weights(self) -> Weights:
@@ -269,7 +265,7 @@ class Question:
         """Up to `count` coalitions to begin with."""
         rng = self.rng(1), self.rng(12)
         rows = self.owners.rows
-        if len(self.cohorts) > 1:
+        if len(self._cohorts) > 1:
             return design_in_turn(self.semivalue, self.merged, rows, count, rng)
         designed = self.sameness.keys(first_design(self.semivalue, rows, count, rng[0]))
         chosen = [self.columns[key] for key in designed if key in self.columns]
@@ -296,7 +292,7 @@ class Question:
         """Vectors of coalitions, kept from round to round; None if rows are not known."""
         if self.owners.points is None:
             return None
-        resolution = COARSE if max(map(len, self.cohorts)) in COARSELY else None
+        resolution = COARSE if max(map(len, self._cohorts)) in COARSELY else None
         return SketchCache(self.owners, seed=self.seed, resolution=resolution)
 
     def describe(self, members: Members, *, keep: bool = True) -> Features:
@@ -335,7 +331,7 @@ def ask(
     among = _check_semivalue(semivalue, owners.n)
     precedence = semivalue if isinstance(semivalue, Precedence) else None
     cohorts = cohorts_of(precedence, owners)
-    chosen, samples, listed = _check_estimator(estimator, list(map(len, cohorts)))
+    chosen, samples = _check_estimator(estimator, list(map(len, cohorts)))
     if kernel is not None and not isinstance(kernel, (Kernel, Prior)):
         raise InputError(f"kernel must be a Kernel or a Prior of dupre.kernels, got {kernel!r}")
     if not isinstance(by_content, bool):
@@ -347,7 +343,6 @@ def ask(
         semivalue if isinstance(semivalue, LeastCore) else None,
         chosen,
         samples,
-        listed,
         estimator is None,
         strategy,
         kernel,
@@ -368,6 +363,11 @@ def check_limits(floor: float | None, bounds: Any) -> tuple[float | None, Bounds
     lowest = None if floor is None else finite(floor, "floor")
     low, high = UNBOUNDED if bounds is None else check_bounds(bounds)
     return lowest, (low if lowest is None else max(low, lowest), high)
+
+
+def check_empty(question: Question, utility: float) -> None:
+    """Raise InputError if no data have a utility outside the bounds."""
+    check_empty_within(utility, question.bounds)
 
 
 def parse_values(text: str) -> Semivalue | LeastCore:
@@ -412,11 +412,8 @@ def _check_semivalue(asked: Semivalue | Precedence | LeastCore, n: int) -> Semiv
 
 def _check_estimator(
     asked: Estimator | Sample | None, sizes: Sequence[int]
-) -> tuple[Estimator | None, int, int]:
-    """The estimator, None if all coalitions are to enter, and how many it draws.
-
-    And owners up to which a cohort has no need of it, `sizes` being those of the cohorts.
-    """
+) -> tuple[Estimator | None, int]:
+    """The estimator, None if all coalitions of cohorts of these sizes enter; how many it draws."""
     n, listed = max(sizes), most_listed(sizes)
     estimator, count = (
         (asked.estimator, asked.count) if isinstance(asked, Sample) else (asked, None)
@@ -429,13 +426,10 @@ def _check_estimator(
             "of 16 owners; leave it out to draw some"
         )
     if exact or (estimator is None and n <= listed):
-        return None, every, n
+        return None, every
     if estimator is not None and not callable(estimator):
         raise InputError(
             "estimator must be a function of dupre.estimators such as permutation, or a Sample of "
             f"one, got {estimator!r}"
         )
-    if estimator is not None:
-        listed = 1  # nothing to draw
-    drawn = sum(size for size in sizes if size > listed)
-    return estimator or estimators.regression, count or max(SAMPLES, 40 * drawn), listed
+    return estimator or estimators.regression, count or max(SAMPLES, 40 * sum(sizes))

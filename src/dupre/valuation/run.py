@@ -78,6 +78,7 @@ def run(asked: Asked) -> Valuation:
         valuation, why = loop.run(begin)
         every = store.evaluations()
         used = [e for e in every if loop.trainings.is_done(e.training.members)]
+        valuation = valuer.with_comparisons(valuation)
         valuation = replace(valuation, evaluations=as_frame(every)).with_facts(
             found=loop.found,
             stopped=why,
@@ -85,8 +86,6 @@ def run(asked: Asked) -> Valuation:
             stale=store.stale,
             rounds=_rounds(store, key),
             forecast=_forecast(valuer, valuation),
-            contributions=valuer.contributions(),
-            symmetric=valuer.symmetric(),
         )
         unused = {e.training.members for e in every if e.utility is not None}
         unused -= {e.training.members for e in used}

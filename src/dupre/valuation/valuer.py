@@ -23,12 +23,12 @@ from dupre.valuation.explain import (
     JointPosterior,
     contributions_by_size,
     forms,
+    joining_of,
     joint_posterior,
     predict_utilities,
-    symmetric_values,
 )
 from dupre.valuation.infer import forecast_widths, infer
-from dupre.valuation.question import AnySemivalue, ask, check_limits
+from dupre.valuation.question import AnySemivalue, ask, check_empty, check_limits
 from dupre.valuation.state import State
 from dupre.valuation.strategies import (
     Strategy,
@@ -99,6 +99,10 @@ class Valuer:
     def empty(self, utility: float) -> None:
         self._recorded.tell_empty(utility)
         self._state = None
+
+    def check_empty(self) -> None:
+        """Raise InputError if no data have a utility outside the bounds."""
+        check_empty(self.question, self.empty)
 
     @property
     def state(self) -> State:
@@ -294,8 +298,7 @@ class Valuer:
 
     def values(self) -> Valuation:
         """The values of all owners, from the utilities recorded so far."""
-        found = self.interim_values()
-        return found.with_facts(contributions=self.contributions(), symmetric=self.symmetric())
+        return self.with_comparisons(self.interim_values())
 
     @one_blas_thread
     def interim_values(self) -> Valuation:
@@ -309,7 +312,7 @@ class Valuer:
         return contributions_by_size(self.state)
 
     @one_blas_thread
-    def symmetric(self) -> pd.DataFrame:
-        """Shapley values as if nobody had come first, if somebody did: `Facts.symmetric`."""
-        self.state.require_utility()
-        return symmetric_values(self.state)
+    def with_comparisons(self, found: Valuation) -> Valuation:
+        """The values with what takes time: contributions, and values as if nobody came first."""
+        joining = joining_of(self.state)
+        return found.with_facts(contributions=self.contributions(), joining=joining)
