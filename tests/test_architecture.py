@@ -239,6 +239,8 @@ def test_the_public_names_are_these_and_importing_them_imports_nothing_heavy():
         *("InformationGain",),
         *("InputError", "Interrupted", "LeastCore", "ModelUtility", "NotPayableError", "Owners"),
         *(
+            "Precedence",
+            "Quote",
             "Score",
             "Semivalue",
             "StoreError",
@@ -250,8 +252,8 @@ def test_the_public_names_are_these_and_importing_them_imports_nothing_heavy():
             "benchmark",
         ),
         *("beta_shapley", "engines", "estimators", "from_game", "from_table", "history", "kernels"),
-        *("leave_one_out", "metrics", "notes", "plots", "read_evaluations", "shapley", "stopping"),
-        *("strategies", "tables", "to_game", "value"),
+        *("leave_one_out", "metrics", "notes", "plots", "precedence", "quote"),
+        *("read_evaluations", "shapley", "stopping", "strategies", "tables", "to_game", "value"),
     ]
     assert all(getattr(dupre, name).__doc__ for name in dupre.__all__)
     assert set(dupre.__all__) <= set(dir(dupre))

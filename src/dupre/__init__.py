@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         StoreError,
     )
     from dupre.game import estimators
+    from dupre.game.precedence import Precedence, precedence
     from dupre.game.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
     from dupre.predictor import kernels
     from dupre.report import plots
@@ -57,6 +58,7 @@ __all__ = [
     "ModelUtility",
     "NotPayableError",
     "Owners",
+    "Precedence",
     "Quote",
     "Score",
     "Semivalue",
@@ -78,6 +80,7 @@ __all__ = [
     "metrics",
     "notes",
     "plots",
+    "precedence",
     "quote",
     "read_evaluations",
     "shapley",
@@ -93,6 +96,7 @@ _NAMES_OF = {
     "errors": (
         "DupreError EngineError EvaluationError InputError Interrupted NotPayableError StoreError"
     ),
+    "game.precedence": "Precedence precedence",
     "game.semivalues": "Semivalue banzhaf beta_shapley leave_one_out shapley",
     "result.quotes": "Quote",
     "result.history": "history",

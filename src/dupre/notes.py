@@ -125,6 +125,10 @@ class Code(StrEnum):
     """Coalitions hold the same rows, and are evaluated once."""
     SAME_OWNERS = "same_owners", BEWARE
     """Owners hold the same rows, and are worth the same."""
+    PRECEDENCE = "precedence"
+    """Values depend on who joined first."""
+    LATER_COPIES = "later_copies"
+    """Owners hold the same rows and joined in turn: the later ones are worth what they add."""
     SAMPLED_COALITIONS = "sampled_coalitions"
     """Values are sums over a sample of the coalitions."""
     FLOOR = "floor"

@@ -9,7 +9,7 @@ import dupre
 from dupre import EvaluationError, InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.valuation.sameness import likeness
-from owners_and_games import additive, make_owners, shuffled_digits, smooth
+from owners_and_games import additive, counted, make_owners, shuffled_digits, smooth
 
 SIX = make_owners(6)
 NEW = SIX.names[2]
@@ -27,10 +27,15 @@ def known_of(game, count=None):
     return {one: game.of(one) for one in names}
 
 
+def asked_of(game):
+    """The game as a utility that remembers what it was asked, and knows the newcomer."""
+    return counted(lambda members: game.of(members) if members else game.empty)
+
+
 def quote(game, spend, count=None, **options):
     return dupre.quote(
         REST,
-        game,
+        options.pop("utility", asked_of(game)),
         NEW,
         X_NEW,
         Y_NEW,
@@ -62,6 +67,13 @@ def test_with_every_coalition_trained_a_quote_is_exact(make, semivalue):
         assert frame["change"].sum() == pytest.approx(gain, abs=1e-12)
 
 
+def test_who_would_join_last_is_quoted_what_it_adds():
+    game, order = smooth(SIX), dupre.precedence([REST.names[:2], REST.names[2:]])
+    found = quote(game, 2**6, semivalue=order)
+    assert found.value == pytest.approx(game.of(SIX.names) - game.of(REST.names))
+    assert_allclose(found.changes["change"], 0.0, atol=1e-12)  # who came first loses nothing
+
+
 def test_an_additive_newcomer_changes_nothing_for_the_others():
     changes = quote(additive(SIX), 2**6).changes
     assert_allclose(changes["change"], 0.0, atol=1e-12)
@@ -70,12 +82,12 @@ def test_an_additive_newcomer_changes_nothing_for_the_others():
 @pytest.mark.parametrize("spend", [0, 1, 3])
 def test_a_quote_trains_as_many_coalitions_as_it_may_and_the_newcomer_is_in_each(spend):
     game = smooth(SIX)
-    game.asked.clear()
-    found = quote(game, spend, count=12)
-    assert len(game.asked) == len(found.spent) == spend
-    assert {tuple(sorted(one)) for one in game.asked} == set(found.spent)
-    assert all(NEW in members for members in game.asked)
-    assert len(set(game.asked)) == spend
+    utility = asked_of(game)
+    found = quote(game, spend, count=12, utility=utility)
+    assert len(utility.asked) == len(found.spent) == spend
+    assert {tuple(sorted(one)) for one in utility.asked} == set(found.spent)
+    assert all(NEW in members for members in utility.asked)
+    assert len(set(utility.asked)) == spend
 
 
 def test_trainings_of_a_quote_narrow_it():
@@ -102,7 +114,7 @@ def test_a_quote_of_a_valuer_is_that_of_no_training():
         valuer.record(members, game.of(members))
     found = valuer.quote(NEW, X_NEW, Y_NEW)
     again = dupre.quote(
-        *(REST, game, NEW, X_NEW, Y_NEW),
+        *(REST, asked_of(game), NEW, X_NEW, Y_NEW),
         spend=0,
         known=valuer.evaluations,
         empty=game.empty,
@@ -157,18 +169,23 @@ def test_an_exact_copy_is_known_to_be_worth_what_its_original_then_is():
     assert found.value == found.after.values["A"]
 
 
+ROWS = np.full(4, 30)
+
+
 def test_a_newcomer_is_like_those_whose_rows_are_like_its():
     apart = np.array([[0, 2, 2, 0], [2, 0, 2, 2], [2, 2, 0, 2], [0, 2, 2, 0.0]])
-    found = likeness(apart, 3)
+    found = likeness(apart, ROWS, 3)
     assert_array_equal(found[:3], np.eye(4)[:3])
     assert_allclose(found[3], [1, 0, 0, 0], atol=1e-7)  # a copy of the first
     apart[3, :3] = apart[:3, 3] = 50.0
-    assert_allclose(likeness(apart, 3)[3], [0, 0, 0, 1], atol=1e-9)  # like nobody
+    assert_allclose(likeness(apart, ROWS, 3)[3], [0, 0, 0, 1], atol=1e-9)  # like nobody
     apart[3, :3] = apart[:3, 3] = 2.0
-    weights = likeness(apart, 3)[3]
+    weights = likeness(apart, ROWS, 3)[3]
     assert_allclose(weights[:3], weights[0])  # equally like all
     near = np.exp(-0.5) * weights[:3].sum()
     assert weights[3] == pytest.approx(np.sqrt(1 - near))
+    few = likeness(apart, np.array([10, 30, 30, 10]), 3)[3]
+    assert few[0] > few[1] == pytest.approx(few[2])  # the first has as few rows
 
 
 def test_what_is_paid_of_an_amount_now_and_then():
@@ -212,7 +229,7 @@ def test_a_failed_training_of_a_quote_is_told_and_the_others_are_kept(tmp_path):
 def test_bad_input_is_refused_before_anything_is_trained(change, message):
     game = smooth(SIX)
     asked = {"name": NEW, "X": X_NEW, "y": Y_NEW, "spend": 0, "known": known_of(game, 11)} | change
-    game.asked.clear()
+    utility = asked_of(game)
     with pytest.raises(InputError, match=message):
-        dupre.quote(REST, game, empty=game.empty, **QUIET, **asked)
-    assert game.asked == []
+        dupre.quote(REST, utility, empty=game.empty, **QUIET, **asked)
+    assert utility.asked == []

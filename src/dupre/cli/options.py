@@ -24,6 +24,11 @@ SETTINGS = {
     "owner": ("COLUMN", "Column that names the owner of a row."),
     "target": ("COLUMN", "Column that a model predicts."),
     "task": ("NAME", "classification or regression; by default the target decides."),
+    "cohorts": (
+        "COLUMN",
+        "Column of a number, date or text that sorts and says when an owner joined: its value is "
+        "the Shapley value among those who joined with it, added to all who joined before.",
+    ),
     "drop": ("COLUMN", "Leave a column out; repeatable."),
     "skip_empty": ("", "Leave out rows without an owner or a target, and say how many."),
     "delimiter": ("C", "Between the cells of a CSV file."),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @output.prints_values
 @o.states(
-    "owner target validation folds folds_by folds_in_time holdout equal_owners model "
+    "owner target cohorts validation folds folds_by folds_in_time holdout equal_owners model "
     "metric empty floor bounds semivalues samples kernel "
     "prior_mean strategy budget until time jobs dask repeats skip_failures timeout task delimiter "
     "drop decimal numbers encoding sheet skip_empty seed",

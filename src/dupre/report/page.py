@@ -49,9 +49,12 @@ from dupre.report.summary import (
 from dupre.result import as_text
 from dupre.result.as_text import (
     MOST_NOTES,
+    SYMMETRIC,
+    SYMMETRIC_HEADINGS,
     decimals,
     gain_in_words,
     how_sure,
+    symmetric_lines,
     table_headings,
     table_lines,
     what_next,
@@ -88,7 +91,10 @@ _OF_FIT = (Code.OUTLIERS, Code.NO_BETTER_THAN_CONSTANT)
 """Codes of the notes that sections repeat."""
 
 _BEGIN_WITH_NAMES = frozenset(
-    {*ABOUT_TABLE, Code.SAME_OWNERS, Code.TEXTS_FOR_NUMBERS, Code.EMPTY_COLUMN}
+    {
+        *(*ABOUT_TABLE, Code.SAME_OWNERS, Code.LATER_COPIES),
+        *(Code.TEXTS_FOR_NUMBERS, Code.EMPTY_COLUMN),
+    }
 )
 """Codes of the notes whose text may begin with the name of an owner or a column."""
 
@@ -193,6 +199,8 @@ def page(
     title = heading.title or TITLE
     day = last_day(v)
     subtitle = f"{shorten(v.semivalue)} {v.words.nouns} of {len(v.owners):,} owners"
+    if v.facts.joining is not None:
+        subtitle += ", by order of joining"
     shown = {
         "heading": heading,
         "title": title,
@@ -203,6 +211,7 @@ def page(
         "history": _history(history) if history and len(history.valuations) > 1 else None,
         "comparison": _comparison(valuations) if len(valuations) > 1 else None,
         "quotes": _quotes(v, quoted),
+        "joining": _joining(v) if v.facts.joining is not None else None,
         "uncertainty": _uncertainty(v),
         "ranking": _ranking(v),
         "trained": _trainings(v),
@@ -417,6 +426,16 @@ def _comparison_table(valuations: Sequence[Valuation]) -> Table:
             cells += [Cell(*line.value, small=line.interval.text), Cell(*line.rank)]
         rows.append(cells)
     return Table("The same trainings, valued in several ways", columns, rows, sortable=True)
+
+
+def _joining(v: Valuation) -> Shown:
+    """Who joined first, and what owners would be worth whoever did."""
+    (rule,) = select(v.notes, [Code.PRECEDENCE])
+    later = [_sentence(one) for one in select(v.notes, [Code.LATER_COPIES])]
+    columns = [heading.capitalize() for heading in SYMMETRIC_HEADINGS]
+    rows = [[Cell(full_name(n)), *map(Cell, cells)] for n, *cells in symmetric_lines(v)]
+    table = Table(f"{SYMMETRIC}.", columns, rows) if rows else None
+    return {"words": " ".join([rule.text, *later]), "table": table}
 
 
 def _payments(found: Payments | InputError) -> Shown:

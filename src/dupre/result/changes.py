@@ -29,6 +29,7 @@ from dupre.notes import Note, select, warnings, worst_first
 from dupre.predictor.student import Spread
 from dupre.result.as_text import align, decimals
 from dupre.result.covariances import Uncertainty
+from dupre.result.remarks import order_of_joining
 from dupre.result.uncertainty import IN_NO_INTERVAL
 from dupre.result.values import Values
 from dupre.wording import (
@@ -231,8 +232,23 @@ def check_comparable(before: Values, after: Values) -> None:
                 f"these results cannot be compared: the {what} was {one}, now {other}; compare "
                 f"results of the same {what}"
             )
-    if not set(before.owners) & set(after.owners):
+    both = set(before.owners) & set(after.owners)
+    if not both:
         raise InputError("no owner is in both results; compare results of the same owners")
+    first, second = (_order_of_joining(v, both) for v in (before, after))
+    if first != second:
+        raise InputError(
+            "these results cannot be compared: owners in both joined in the order "
+            f"{order_of_joining(first)}, now {order_of_joining(second)}; compare results of the "
+            "same order"
+        )
+
+
+def _order_of_joining(v: Values, some: set[str]) -> list[tuple[str, ...]]:
+    """Cohorts of some of the owners: who came or left changes nothing in the order of others."""
+    every = () if v.facts.joining is None else v.facts.joining.cohorts
+    cohorts = [tuple(sorted(some.intersection(cohort))) for cohort in every]
+    return [cohort for cohort in cohorts if cohort]
 
 
 def _fingerprints(v: Values) -> Mapping[str, str]:

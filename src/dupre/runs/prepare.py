@@ -13,7 +13,13 @@ import pandas as pd
 from dupre._types import Task
 from dupre.checks import check_empty_within
 from dupre.data.owners import Owners
-from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
+from dupre.runs.parse import (
+    Choices,
+    check_cohorts,
+    parse_bounds,
+    parse_choices,
+    parse_floor,
+)
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
 from dupre.store.validations import keep_to
@@ -39,6 +45,7 @@ def prepare_new(spec: Spec, store: Path | None = None) -> Run:
     the floor is raised to it.
     """
     check_sheet(spec.data, spec.utility.validation)
+    check_cohorts(spec)
     run = prepare(spec, store)
     empty, floor = run.utility.empty, run.traits.floor
     check_empty_within(empty if floor is None else max(empty, floor), run.traits.bounds)
@@ -53,7 +60,10 @@ def prepare(spec: Spec, store: Path | None = None) -> Run:
     data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
     frame = read_table(data, spec.history.forms)
     forms = frame.attrs["forms"]
-    columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
+    # When an owner joined says nothing of its rows: no model is given that.
+    unused = data.drop if data.cohorts is None else tuple(dict.fromkeys((*data.drop, data.cohorts)))
+    columns = columns_of(frame, owner=data.owner, target=data.target, drop=unused)
+    joined = frame.attrs["cohorts"]
     task = infer_task(frame, data)
     left_out = [name for name, _ in columns.left_out]
     advice = (
@@ -65,10 +75,11 @@ def prepare(spec: Spec, store: Path | None = None) -> Run:
         owners = _owners(used, used, data, columns, task)
         _check_choices(owners, choices, spec)
         advice = (*advice, *doubts.doubtful_names(owners.names))
-        return Run(spec, choices, owners, _external_utility(wanted), notes=advice, forms=forms)
+        elsewhere = _external_utility(wanted)
+        return Run(spec, choices, owners, elsewhere, joined, notes=advice, forms=forms)
     model = models.model(wanted.model, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
-    used = frame.drop(columns=list(data.drop) if model.raw else left_out)
+    used = frame.drop(columns=list(unused) if model.raw else left_out)
     validation: Any
     if wanted.validation:
         validation = read_validation(wanted.validation, used, data)
@@ -94,6 +105,7 @@ def prepare(spec: Spec, store: Path | None = None) -> Run:
         choices,
         owners,
         utility,
+        joined,
         model.description,
         notes=(
             *validation_notes((traits := describe(utility)).validation),

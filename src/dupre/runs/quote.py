@@ -51,7 +51,7 @@ def read_newcomer(run: Run, path: Path, name: str | None) -> Newcomer:
     present = owners.X.assign(**{data.target: owners.y})
     present.insert(0, data.owner, np.array(owners.names)[owners.owner])
     present.attrs["forms"] = run.forms
-    rows = read_further(path, present, data, whose="new")
+    rows = read_further(path, present, data, whose="new")  # it joins last, whatever a file says
     inside = rows.pop(data.owner).dropna().astype(str) if data.owner in rows else ()
     if len(names := list(dict.fromkeys(inside))) > 1 and name is None:
         raise InputError(
@@ -95,7 +95,7 @@ def quote_newcomer(
         y,
         spend=spend,
         store=run.stored(store),
-        semivalue=run.choices.semivalues[0],
+        semivalue=run.semivalues[0],
         kernel=run.choices.prior,
         engine=engine_of(run, client),
         progress=screen,

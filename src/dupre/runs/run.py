@@ -13,12 +13,13 @@ from typing import cast
 
 import numpy as np
 
+from dupre._types import Names
 from dupre.checks import Bounds
 from dupre.data.owners import Owners
 from dupre.notes import Note
 from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
-from dupre.runs.parse import Choices, parse_choices
+from dupre.runs.parse import AnyRule, Choices, parse_choices
 from dupre.spec import PER_OWNER, Spec
 from dupre.store.origin import Origin, of_owners, origin_of
 from dupre.store.store import Store, Stored
@@ -55,6 +56,7 @@ class Run:
         choices: the objects that it names.
         owners: with the rows to train on.
         utility: what is trained.
+        cohorts: owners who joined together, the first first; none if that is not stated.
         model: the preprocessing and the model in words, a line each.
         notes: what the data make worth knowing; they stay with the values.
         columns: what the columns hold; None if trainings are done elsewhere.
@@ -70,6 +72,7 @@ class Run:
     choices: Choices
     owners: Owners
     utility: ModelUtility | ExternalUtility
+    cohorts: tuple[Names, ...] = ()
     model: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     columns: Columns | None = None
@@ -85,6 +88,11 @@ class Run:
     def traits(self) -> Traits:
         """What the utility says of itself."""
         return describe(self.utility)
+
+    @property
+    def semivalues(self) -> tuple[AnyRule, ...]:
+        """What is to be valued by: Shapley values by order of joining, if that is stated."""
+        return self.choices.by_joining(self.cohorts)
 
     @property
     def budget(self) -> int | None:

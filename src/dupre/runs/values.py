@@ -39,7 +39,7 @@ def train(run: Run, store: Path, screen: Display, client: Client | None) -> list
     again = replace(run, spot_check=False)  # one spot check a command is enough
     others = [
         _value(again, which, store, **known, progress=False)
-        for which in range(1, len(run.choices.semivalues))
+        for which in range(1, len(run.semivalues))
     ]
     return [run.explain(v.with_facts(stopped=first.facts.stopped)) for v in (first, *others)]
 
@@ -58,7 +58,7 @@ def _value(run: Run, which: int, store: Path, **how: Any) -> Valuation:
 def _question(run: Run, which: int) -> dict[str, Any]:
     """What `value` and `Valuer` are both asked, by the names of their arguments."""
     return {
-        "semivalue": run.choices.semivalues[which],
+        "semivalue": run.semivalues[which],
         "estimator": run.choices.estimator,
         "kernel": run.choices.prior,
         "strategy": run.choices.strategy,
@@ -107,7 +107,7 @@ def stored_values(run: Run, store: Path, *further: Note) -> list[Valuation]:
     with run.open(store) as kept:
         used, notes, valuations = kept.evaluations(), kept.origin.notes(), []
         frame = as_frame(used)
-        for which in range(len(run.choices.semivalues)):
+        for which in range(len(run.semivalues)):
             valuer = _valuer(run, kept, which)
             valuation = valuer.values()
             if valuer.designed:  # before that, an interval says little of the next ones

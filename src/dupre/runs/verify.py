@@ -25,6 +25,7 @@ from msgspec.structs import asdict
 
 from dupre.errors import DupreError, InputError, StoreError
 from dupre.notes import warnings
+from dupre.result.remarks import order_of_joining
 from dupre.result.valuation import Valuation
 from dupre.runs.directory import RunDirectory, payments_table, spreadsheet
 from dupre.runs.ledger import (
@@ -336,6 +337,10 @@ def _compare_values(file: str, kept: Valuation, now: Valuation) -> Iterator[Diff
         owners = [", ".join(map(printable, v.owners)) for v in (kept, now)]
         yield Difference(file, f"owners ({kept.semivalue})", *owners)
         return
+    cohorts = [v.facts.joining.cohorts if v.facts.joining else () for v in (kept, now)]
+    if cohorts[0] != cohorts[1]:
+        name = f"order of joining ({kept.semivalue})"
+        yield Difference(file, name, *map(order_of_joining, cohorts))
     allowed = VALUE_STDS * now.std + VALUE_PART * float(now.values.abs().max())
     for what, then, again in (
         ("value", kept.values, now.values),

@@ -34,6 +34,7 @@ from dupre.tables.roles import (
     check_known,
     check_roles,
     check_validation,
+    cohorts_of,
     name_numbers,
     without_empty,
 )
@@ -46,7 +47,8 @@ def read_table(data: Data, forms: Sequence[str] | None = None) -> pd.DataFrame:
     """The rows of all owners, checked; its columns are of the types of what they hold.
 
     How many rows were left out for lack of an owner or a target is in `attrs["skipped"]` of the
-    table, in words; how numbers and dates are written is in `attrs["forms"]`, by column.
+    table, in words; how numbers and dates are written is in `attrs["forms"]`, by column; who joined
+    together is in `attrs["cohorts"]`, the first first.
 
     Args:
         data: which rows, and how to read them.
@@ -72,6 +74,7 @@ def read_table(data: Data, forms: Sequence[str] | None = None) -> pd.DataFrame:
     frame = check_roles(frame, data, known).reset_index(drop=True)
     frame[data.owner] = name_numbers(frame[data.owner])
     frame.attrs["skipped"] = skipped
+    frame.attrs["cohorts"] = () if data.cohorts is None else cohorts_of(frame, data)
     return frame
 
 

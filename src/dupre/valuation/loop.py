@@ -113,7 +113,7 @@ class Loop:
             self._train(self.trainings.missing(()))
             self.valuer.empty = mean_score(self.trainings.utilities(()))
         if not self.found:  # bounds of a run that has begun can no longer be corrected
-            self.valuer.question.check_empty(self.valuer.empty)
+            self.valuer.check_empty()
 
     def _finish(self, batch: list[Names]) -> str:
         """Evaluate what is left of a batch; why the run ends in the middle of it, or nothing."""

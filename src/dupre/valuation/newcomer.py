@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import NOTHING, Bools, Floats, Ints
+from dupre.checks import whole
 from dupre.errors import InputError
 from dupre.game.weights import Weights
 from dupre.predictor.student import Spread
@@ -43,6 +44,10 @@ class Newcomer(Strategy):
     spend: int = 0
 
     ends: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole(self.spend, "spend, the number of trainings for a quote", least=0)
 
     def choose(self, state: State, k: int, rng: np.random.Generator) -> Ints:
         """As `Active` does for the newcomer alone."""

@@ -12,23 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dupre.checks import whole
 from dupre.data.owners import Owners
 from dupre.game.semivalues import shapley
 from dupre.result.quotes import Quote
 from dupre.store.store import Stored
-from dupre.store.validations import keep_to
 from dupre.training.engines import Engine, check_engine
 from dupre.utility.adapters import Known
-from dupre.utility.describe import describe
 from dupre.utility.protocol import Utility
 from dupre.valuation.newcomer import Newcomer, quote_of
 from dupre.valuation.progress import Display, Progress, display
-from dupre.valuation.question import AnyKernel, AnySemivalue
+from dupre.valuation.question import AnyKernel, AnySemivalue, values_for
 from dupre.valuation.run import run
 from dupre.valuation.source import source_of
 from dupre.valuation.stopping import RunSettings
-from dupre.valuation.strategies import Active
 
 
 def quote(
@@ -76,18 +72,15 @@ def quote(
         InputError: nothing is known of the present owners, or the rows do not fit theirs.
         Others as `dupre.value`.
     """
-    whole(spend, "spend, the number of trainings for a quote", least=0)
-    asked = {"semivalue": semivalue, "kernel": kernel, "seed": seed}
-    stored = store if isinstance(store, Stored) or store is None else Stored(store)
-    if stored is not None:
-        utility = keep_to(utility, Path(stored.path))  # before the newcomer's rows are there
-        # What trains nothing checks nothing by training.
-        stored = replace(stored, check=stored.check and spend > 0)
-    given: dict[str, Any] = {"empty": empty, "known": known, "store": stored}
+    source = source_of(owners, utility, empty=empty, known=known, store=_stored(store, spend))
+    source = source.with_owners(owners.with_owner(name, X, y))
     engine = check_engine(engine, n_jobs)
-    joined = owners.with_owner(name, X, y)
-    source = source_of(joined, describe(utility).for_owners(joined), **given)
-    valuer = source.valuer(**asked, strategy=Newcomer(newcomer=name, spend=spend))
+    valuer = source.valuer(
+        semivalue=values_for(semivalue, source.owners),
+        kernel=kernel,
+        seed=seed,
+        strategy=Newcomer(newcomer=name, spend=spend),
+    )
     settings = RunSettings(
         stop=None,
         budget=None,  # the strategy ends the run
@@ -97,6 +90,13 @@ def quote(
         traits=source.traits,
     )
     after = run(valuer, source, settings, engine, display(progress))
-    before = valuer.with_owners(owners, strategy=Active())
-    found = quote_of(before.state, valuer.state, name)
+    found = quote_of(valuer.with_owners(owners).state, valuer.state, name)
     return found.with_provenance(after.facts.provenance)
+
+
+def _stored(store: str | Path | Stored | None, spend: int) -> Stored | None:
+    """The store with its options; what trains nothing checks nothing by training."""
+    if store is None:
+        return None
+    stored = store if isinstance(store, Stored) else Stored(store)
+    return replace(stored, check=stored.check and spend > 0)

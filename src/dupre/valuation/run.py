@@ -66,6 +66,7 @@ def run(
         valuation, why = loop.run(begin)
         every = store.evaluations()
         used = [e for e in every if loop.trainings.is_done(e.training.members)]
+        valuation = valuer.with_comparisons(valuation)
         valuation = replace(valuation, evaluations=as_frame(every)).with_facts(
             found=loop.found,
             stopped=why,
@@ -73,7 +74,6 @@ def run(
             stale=store.stale,
             rounds=_rounds(store, key),
             forecast=_forecast(valuer, valuation),
-            contributions=valuer.contributions(),
         )
         unused = {e.training.members for e in every if e.utility is not None}
         unused -= {e.training.members for e in used}
@@ -111,5 +111,6 @@ def _run_key(valuer: Valuer, repeats: int | None, made_from: Origin) -> str:
     decides += [asked.strategy, asked.strategy.in_order, type(asked.strategy).choose]
     decides += [asked.batch, asked.estimator, asked.samples]
     decides += [asked.kernel, asked.least_core, asked.seed, repeats, asked.merged.changed]
+    decides += [] if asked.precedence is None else ["precedence", asked.precedence.cohorts]
     decides += [] if valuer.floor is None else ["floor", valuer.floor]
     return made_from.digest_with(decides)

@@ -52,6 +52,11 @@ class Source:
         check_known_empty(found.get((), ()), self.empty)
         return found
 
+    def with_owners(self, owners: Owners) -> Source:
+        """The same of other owners, on the same validation rows."""
+        traits = check_utility(describe(self.traits.for_owners(owners)), owners)
+        return Source(owners, traits, self.empty, self.stored, self.given)
+
     def valuer(self, **question: Any) -> Valuer:
         """A valuer of these owners that is asked this, and knows what is known from elsewhere."""
         if self.stored is not None:

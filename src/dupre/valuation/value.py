@@ -58,6 +58,7 @@ def value(
             within(0.01), ranking_settled(), settled("A", "B"), evaluated(60), wall_time(3600),
             combined with | and &.
         semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out, a Semivalue of your own,
+            precedence([["A", "B"], ["C"]]) if who joined later is to be worth what its data add,
             or LeastCore() for payments that no coalition would leave. A name as the command takes
             it will do: "banzhaf", "beta:4,1", "least-core".
         estimator: which coalitions enter the values: a function of `dupre.estimators` such as
