@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 
 from dupre._types import Task
-from dupre.checks import check_empty_within
 from dupre.data.owners import Owners
 from dupre.runs.parse import (
     Choices,
@@ -47,8 +46,7 @@ def prepare_new(spec: Spec, store: Path | None = None) -> Run:
     check_sheet(spec.data, spec.utility.validation)
     check_cohorts(spec)
     run = prepare(spec, store)
-    empty, floor = run.utility.empty, run.traits.floor
-    check_empty_within(empty if floor is None else max(empty, floor), run.traits.bounds)
+    run.check_empty()
     return run
 
 

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 
 from dupre._types import Names
-from dupre.checks import Bounds
+from dupre.checks import Bounds, check_empty_within
 from dupre.data.owners import Owners
 from dupre.notes import Note
 from dupre.result.remarks import with_notes
@@ -93,6 +93,11 @@ class Run:
     def semivalues(self) -> tuple[AnyRule, ...]:
         """What is to be valued by: Shapley values by order of joining, if that is stated."""
         return self.choices.by_joining(self.cohorts)
+
+    def check_empty(self) -> None:
+        """Raise InputError if no data have a utility outside the bounds, raised to the floor."""
+        empty, floor = self.utility.empty, self.traits.floor
+        check_empty_within(empty if floor is None else max(empty, floor), self.traits.bounds)
 
     @property
     def budget(self) -> int | None:
