@@ -28,9 +28,7 @@ from dupre.data.digests import hash_json
 from dupre.data.owners import Owners
 from dupre.data.rows import take
 from dupre.errors import InputError, Remedy
-
-MANY_ROWS = 2_000
-"""Rows up to which there are ten folds by default."""
+from dupre.spec import FOLDS, FOLDS_OF_MANY, MANY_ROWS
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +148,7 @@ def labels_of(split: Any, owners: Owners) -> NDArray[Any] | None:
 
 def default_folds(rows: int) -> int:
     """Folds of so many rows unless another number is stated."""
-    return 10 if rows <= MANY_ROWS else 5
+    return FOLDS if rows <= MANY_ROWS else FOLDS_OF_MANY
 
 
 def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
