@@ -207,7 +207,8 @@ def shares_of_owners(owners: Owners, row: Ints) -> dict[str, float]:
         np.column_stack([owners.owner[validates], owners.row_contents[validates, 0]]), axis=0
     )
     counts = np.bincount(pairs[:, 0].astype(np.int64), minlength=owners.n)
-    return {name: float(c) / len(row) for name, c in zip(owners.names, counts, strict=True)}
+    different = len(np.unique(owners.row_contents[row, 0]))  # a splitter may score a row twice
+    return {name: float(c) / different for name, c in zip(owners.names, counts, strict=True)}
 
 
 def _different_rows(owners: Owners) -> Ints:
