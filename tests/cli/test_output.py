@@ -10,6 +10,7 @@ from commands import COMMAND, environment, refuse, run, write_model
 from dupre.cli.output import ExitCode
 from dupre.runs.directory import RunDirectory
 from dupre.spec import SECTIONS
+from reporting import words_outside
 
 DOCS = Path(__file__).parents[2] / "docs/cli.md"
 
@@ -25,6 +26,26 @@ def test_the_long_form_is_behind_verbose(finished):
 
 def results(path):
     return RunDirectory(path).results()
+
+
+def test_what_the_command_prints_has_at_most_60_words_outside_tables_and_notes(copy):
+    printed = (copy / "out.txt").read_text()
+    assert printed.count("\nowner ") == 2  # of two semivalues
+    paid = [run("pay", "dupre-wine", "--amount", 99, "--anyway", cwd=copy).stdout]
+    run("pay", "dupre-wine", "--amount", 99, "--anyway", "--book", cwd=copy)
+    rows = ("--for", "rows", "--minimum", 1, "--currency", "CHF")
+    paid += [run("pay", "dupre-wine", "--amount", 999, "--anyway", *rows, cwd=copy).stdout]
+    for text in (printed, *paid):
+        assert 20 < words_outside(text) <= 60, text
+
+
+def test_of_further_semivalues_the_table_alone_is_printed(finished):
+    printed = (finished / "out.txt").read_text()
+    first, title, table = printed.rsplit("\n\n", maxsplit=2)
+    shapley, banzhaf = results(finished / "dupre-wine")
+    assert first.startswith(f"{shapley.verdict.kind.capitalize()}.\n")
+    assert title == f"Banzhaf: {banzhaf.verdict.kind}."
+    assert f"\n\n{table}\n" in str(banzhaf)
 
 
 @pytest.mark.slow
