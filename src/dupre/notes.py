@@ -319,7 +319,7 @@ SHORT: Mapping[Code, str] = {
     Code.EMPTY_COLUMN: "A column is empty in all validation rows: {column}.",
     Code.OTHER_RANGE: "Most validation rows lie outside the range trained on: {column}.",
     Code.PAID_TO_FORMER: "{names:names} left; {paid:,.2f} paid before is not counted.",
-    Code.JOINED_AGAIN: "{names:names} joined again, as new; {paid:,.2f} paid before is not counted.",
+    Code.JOINED_AGAIN: "{names:names} joined again, as new; {paid:,.2f} paid before not counted.",
     Code.UNSEEN_TEXTS: "Validation rows hold texts that no row to train on has: {column}.",
 }
 """The short form by code; `{fact}` is a fact of the note, in a form of `_Facts`. Of other codes it

@@ -61,7 +61,7 @@ def test_who_leaves_is_booked_so_that_a_later_namesake_is_another_partner(v):
     _, paid = booked(moved, v, 700)
     left, again, total = select(paid.notes, ABOUT_PAYMENTS)
     assert left.short == "Zoe left; 400.00 paid before is not counted."
-    assert again.short == "owner 0 joined again, as new; 400.00 paid before is not counted."
+    assert again.short == "owner 0 joined again, as new; 400.00 paid before not counted."
     assert again.facts["partners"] == [{"owner": "owner 0", "joined": 1, "paid": 400.0}]
     assert "not counted: 400.00 to owner 0 (joined by entry 1)." in again.text
     last, _ = booked(moved, v, 700)

@@ -65,6 +65,7 @@ OPTIONS = {
     Code.IDENTIFIERS: "--drop",
     Code.LEAK: "--drop",
     Code.OTHER_SHEETS: "--sheet",
+    Code.TEXTS_FOR_NUMBERS: "--numbers",
     Code.UNEQUAL_CLASSES: "--metric",
 }
 """What to state of a note; the note itself is also on the page, where there are no options."""

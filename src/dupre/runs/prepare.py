@@ -16,7 +16,7 @@ from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
 from dupre.tables import doubts, folds, models
-from dupre.tables.columns import Columns, columns_of
+from dupre.tables.features import Columns, columns_of
 from dupre.tables.read import (
     check_sheet,
     files_to_check,

@@ -20,7 +20,7 @@ from dupre.runs.parse import Choices, parse_choices
 from dupre.spec import PER_OWNER, Spec
 from dupre.store.origin import Origin, of_owners, origin_of
 from dupre.store.store import Store, Stored
-from dupre.tables.columns import Columns
+from dupre.tables.features import Columns
 from dupre.tables.numbers import Forms, write_forms
 from dupre.utility.describe import Traits, describe
 from dupre.utility.model import ModelUtility
