@@ -182,6 +182,8 @@ def _validation(run: Run, rows: int) -> list[str]:
     if run.traits.folds > 1:
         times = f"{run.traits.folds} trainings, {run.traits.folds} times as long as one"
         lines.append(f"each coalition takes {times} (--folds changes it)")
+    if run.columns is not None and wanted.folds_in_time in run.columns.used:
+        lines.append(f"models are given {printable(str(wanted.folds_in_time))}, too (or --drop it)")
     return lines
 
 

@@ -14,6 +14,7 @@ from dupre.tables.formats import UNNAMED
 from dupre.tables.numbers import how_to_read
 
 ASKED, NAMELESS = "asked for", "no name in the header"
+GROUPS = "folds are made by it"
 """Why columns are left out whatever they hold."""
 
 
@@ -42,7 +43,12 @@ class Columns:
 
 
 def columns_of(
-    frame: pd.DataFrame, *, owner: str, target: str, drop: str | Sequence[str] = ()
+    frame: pd.DataFrame,
+    *,
+    owner: str,
+    target: str,
+    drop: str | Sequence[str] = (),
+    groups: str | None = None,
 ) -> Columns:
     """The columns of X by what they hold; X is the table without owner and target.
 
@@ -51,6 +57,8 @@ def columns_of(
         owner: name of the owner column.
         target: name of the target column.
         drop: name or names of columns to leave out.
+        groups: name of a column that folds are made by, such as a patient. It is left out: no model
+            is scored on rows of a group that it was trained on, so it can only mislead.
 
     Raises:
         InputError: a column to drop is unknown or needed, or no column is left.
@@ -58,9 +66,8 @@ def columns_of(
     drop = as_tuple(drop)
     check_drop(frame, owner=owner, target=target, drop=drop)
     names = [str(name) for name in frame.columns if name not in (owner, target)]
-    reasons = {
-        name: ASKED if name in drop else _reason_against(name, frame[name]) for name in names
-    }
+    stated = dict.fromkeys(drop, ASKED) | ({} if groups is None else {groups: GROUPS})
+    reasons = {name: stated.get(name) or _reason_against(name, frame[name]) for name in names}
     counts = {name: _count_free_texts(frame[name]) for name in names if not reasons[name]}
     free = {
         name: f"{count} different texts in {len(frame)} rows"
