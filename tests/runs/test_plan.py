@@ -49,12 +49,12 @@ def test_models_are_not_given_the_column_of_groups_and_the_plan_says_if_that_of_
     run = prepare(patients, folds=4, folds_by="patient")
     assert "patient" not in run.column_names
     assert "left out: patient (folds are made by it)\n" in plan(run, "run", 0)
-    (place / "own.py").write_text(
+    (place / "piped.py").write_text(
         "from sklearn.pipeline import make_pipeline\n"
         "from sklearn.linear_model import LogisticRegression\n"
         "model = make_pipeline(LogisticRegression())\n"
     )
-    run = prepare(patients, folds=4, folds_by="patient", model="own.py:model")
+    run = prepare(patients, folds=4, folds_by="patient", model="piped.py:model")
     assert "patient" not in run.column_names
     assert prepare(table(), folds=2, folds_by="who").column_names == ["x", "k", "day"]
 
