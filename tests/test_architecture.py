@@ -61,14 +61,14 @@ LINES = {
     "utility": 1_596,
     "training": 898,
     "store": 1_116,
-    "result": 1_894,
+    "result": 2_053,
     "baselines": 613,
     "valuation": 3_108,
     "benchmark": 608,
-    "report": 1_783,
+    "report": 1_988,
     "tables": 2_137,
-    "runs": 1_965,
-    "cli": 1_060,
+    "runs": 2_005,
+    "cli": 1_087,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""
@@ -249,7 +249,7 @@ def test_the_public_names_are_these_and_importing_them_imports_nothing_heavy():
             "baselines",
             "benchmark",
         ),
-        *("beta_shapley", "engines", "estimators", "from_game", "from_table", "kernels"),
+        *("beta_shapley", "engines", "estimators", "from_game", "from_table", "history", "kernels"),
         *("leave_one_out", "metrics", "notes", "plots", "read_evaluations", "shapley", "stopping"),
         *("strategies", "tables", "to_game", "value"),
     ]

@@ -289,6 +289,7 @@ MORE_SEMIVALUE = _option(
 )
 MOVED = _option("DATA", "Where the data are now, if they moved.", "--data")
 MOVED_VALIDATION = _option("FILE", "Where the validation rows are now.", "--validation")
+FIGURE = _option("FILE", "Draw it too: a png, svg or pdf file.", "--figure")
 JSON = _flag("Print JSON instead of a table.", "--json")
 VERBOSE = _flag("Print everything there is to know of the values.", "--verbose")
 QUIET = _flag("Print the answer and errors, nothing else.", "--quiet")

@@ -128,9 +128,9 @@ class Printing:
     def print(self, valuations: Sequence[Valuation], directory: RunDirectory) -> None:
         """Print the answer: the first screen, all of it, or JSON."""
         if self.json:
-            from dupre.result.json import dumps
+            from dupre.runs.results import result_text
 
-            print(dumps(valuations, resamples=False))  # as in result.json
+            print(result_text(valuations))
         elif self.verbose:
             print("\n\n".join(v.explain() for v in valuations))
         else:
