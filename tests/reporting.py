@@ -1,6 +1,7 @@
 """Valuations made by hand, without a training, for tests of figures and of the report."""
 
 import json
+import re
 from dataclasses import fields, replace
 
 import numpy as np
@@ -276,6 +277,14 @@ def codes(v, *severities):
 def only_line(v, start):
     (line,) = [line for line in v.explain().split("\n") if line.startswith(start)]
     return line
+
+
+def words_outside(text):
+    """How many words of an answer are outside of its tables and notes."""
+    parts = [part for part in text.split("\n\n") if not part.startswith("owner ")]
+    lines = [line for part in parts for line in part.split("\n") if not line.startswith("- ")]
+    reason = r"^Not payable: .*"  # a note
+    return len(" ".join(re.sub(reason, "Not payable:", line) for line in lines).split())
 
 
 def three_results():

@@ -49,26 +49,26 @@ EXCEPTIONS = {
 
 MANY_PARAMETERS = {
     *("valuation.value.value", "valuation.valuer.__init__", "utility.model.__init__"),
-    "cli.resume.resume",
+    *("valuation.quote.quote", "cli.resume.resume"),
 }
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_055,
-    "game": 1_308,
-    "data": 1_256,
-    "predictor": 1_893,
-    "utility": 1_698,
+    "root": 1_069,
+    "game": 1_409,
+    "data": 1_248,
+    "predictor": 1_907,
+    "utility": 1_772,
     "training": 898,
-    "store": 1_116,
-    "result": 2_048,
+    "store": 1_314,
+    "result": 2_258,
     "baselines": 613,
-    "valuation": 3_108,
-    "benchmark": 608,
-    "report": 1_988,
-    "tables": 2_075,
-    "runs": 1_983,
-    "cli": 1_078,
+    "valuation": 3_537,
+    "benchmark": 617,
+    "report": 2_034,
+    "tables": 2_184,
+    "runs": 2_278,
+    "cli": 1_205,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""

@@ -138,11 +138,12 @@ class Printing:
         elif self.verbose:
             print("\n\n".join(v.explain() for v in valuations))
         else:
-            from dupre.result.as_text import format_valuation
+            from dupre.result.as_text import format_others, format_valuation
 
-            details, go_on = directory.command("show", "--verbose"), directory.way_on(valuations[0])
-            texts = [format_valuation(v, details=details, go_on=go_on) for v in valuations]
-            print("\n\n".join(texts))
+            first, *others = valuations
+            details, go_on = directory.command("show", "--verbose"), directory.way_on(first)
+            answer = format_valuation(first, details=details, go_on=go_on)
+            print("\n\n".join([answer, *map(format_others, others)]))
 
     def end(self, valuations: Sequence[Valuation]) -> None:
         """End with another code if it is asked for and something warns; files are written."""

@@ -72,6 +72,11 @@ def format_valuation(v: Values, *, details: str = "valuation.explain()", go_on: 
     return _join(lines)
 
 
+def format_others(v: Values) -> str:
+    """Verdict and table alone: of further semivalues, whose first one has the whole screen."""
+    return _join([f"{v.semivalue}: {verdict(v).kind}.", "", *first_and_last(_table(v))])
+
+
 def explain_valuation(v: Values) -> str:
     """The long form: verdict, title, table of all owners, and every note, the gravest first."""
     found = verdict(v)

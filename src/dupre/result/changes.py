@@ -129,7 +129,7 @@ class Changes:
         # Both results may say the same, of nearly the same numbers.
         shorts = dict.fromkeys(f"- {one.short}" for one in self.notes)
         told, more = list(shorts)[:MOST_NOTES], len(shorts) - MOST_NOTES
-        told += [f"- {more} more, with --json or in `notes`."] if more > 0 else []
+        told += [f"{more} more: `notes`, which --json has"] if more > 0 else []
         text = [
             f"{self.semivalue} {self.nouns} of two results",
             "",

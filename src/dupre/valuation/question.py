@@ -184,17 +184,6 @@ class Question:
     bounds: Bounds
     seed: int
 
-    @property
-    def stated_estimator(self) -> Sample | None:
-        """The estimator that was asked for; None for the default."""
-        if self.by_default or self.estimator is None:
-            return None
-        return Sample(self.estimator, self.samples)
-
-    def values_of(self, owners: Owners) -> AnySemivalue:
-        """What to ask of other owners for the same values."""
-        return values_for(self.precedence or self.least_core or self.semivalue, owners)
-
     def rng(self, *purpose: int) -> np.random.Generator:
         """A generator for this purpose alone."""
         # The numbers of purposes never change: a run that is resumed must draw what it has drawn.
@@ -327,10 +316,10 @@ class Question:
         sketch = self._sketch
         # A search for a least core looks at 60,000 coalitions once: keeping them would fill memory.
         vectors = sketch if sketch is None or keep else sketch.compute
-        return Features(members, self.owners.rows, vectors, self.mixing)
+        return Features(members, self.owners.rows, vectors, self._mixing)
 
     @cached_property
-    def mixing(self) -> Floats | None:
+    def _mixing(self) -> Floats | None:
         """What members are taken to be, (n, n): a newcomer is like those whose rows are like its.
 
         So what is known of them is expected of it; as a member like no other it would be expected
@@ -423,6 +412,22 @@ def check_owners(owners: Owners) -> Owners:
             "build them with Owners.from_arrays, from_frame or from_mapping"
         )
     return owners
+
+
+def ask_again(question: Question, owners: Owners, strategy: Strategy | None) -> dict[str, Any]:
+    """The arguments by which a `Valuer` of other owners is asked the same."""
+    drawn = None if question.by_default else question.estimator
+    return {
+        "semivalue": values_for(
+            question.precedence or question.least_core or question.semivalue, owners
+        ),
+        "estimator": drawn and Sample(drawn, question.samples),
+        "strategy": strategy or question.strategy,
+        "kernel": question.kernel,
+        "by_content": question.sameness.by_content,
+        "bounds": question.bounds,
+        "seed": question.seed,
+    }
 
 
 def values_for(asked: AnySemivalue, owners: Owners) -> AnySemivalue:

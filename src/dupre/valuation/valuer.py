@@ -34,6 +34,7 @@ from dupre.valuation.question import (
     AnyKernel,
     AnySemivalue,
     ask,
+    ask_again,
     check_empty,
     check_limits,
 )
@@ -107,19 +108,8 @@ class Valuer:
             owners: some of the same, and others.
             strategy: what to suggest; by default as here.
         """
-        asked = self.question
-        found = Valuer(
-            owners,
-            empty=self._recorded.empty,
-            semivalue=asked.values_of(owners),
-            estimator=asked.stated_estimator,
-            strategy=strategy or asked.strategy,
-            kernel=asked.kernel,
-            by_content=asked.sameness.by_content,
-            floor=self.floor,
-            bounds=asked.bounds,
-            seed=asked.seed,
-        )
+        asked = ask_again(self.question, owners, strategy)
+        found = Valuer(owners, empty=self._recorded.empty, floor=self.floor, **asked)
         contents = [
             dict(zip(o.names, o.contents.tolist(), strict=True)) for o in (self.owners, owners)
         ]
