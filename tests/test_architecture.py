@@ -54,8 +54,8 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_055,
-    "game": 1_308,
+    "root": 1_057,
+    "game": 1_403,
     "data": 1_162,
     "predictor": 1_893,
     "utility": 1_532,
