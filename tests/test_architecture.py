@@ -55,20 +55,20 @@ MANY_PARAMETERS = {
 
 LINES = {
     "root": 1_057,
-    "game": 1_403,
+    "game": 1_405,
     "data": 1_162,
     "predictor": 1_893,
     "utility": 1_532,
     "training": 898,
     "store": 1_116,
-    "result": 1_865,
+    "result": 1_958,
     "baselines": 613,
-    "valuation": 3_108,
+    "valuation": 3_245,
     "benchmark": 608,
-    "report": 1_783,
-    "tables": 2_075,
-    "runs": 1_943,
-    "cli": 1_046,
+    "report": 1_909,
+    "tables": 2_129,
+    "runs": 1_983,
+    "cli": 1_056,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""
