@@ -54,11 +54,10 @@ def prepare(spec: Spec) -> Run:
     """Read the data, build what is to be trained; InputError if trainings would fail."""
     data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
     frame = read_table(data, spec.history.forms)
-    forms = frame.attrs["forms"]
+    forms, joined = frame.attrs["forms"], frame.attrs["cohorts"]
     # When an owner joined says nothing of its rows: no model is given that.
-    unused = data.drop if data.cohorts is None else tuple(dict.fromkeys((*data.drop, data.cohorts)))
+    unused = [*data.drop, *filter(None, [data.cohorts])]
     columns = columns_of(frame, owner=data.owner, target=data.target, drop=unused)
-    joined = frame.attrs["cohorts"]
     task = infer_task(frame, data)
     left_out = [name for name, _ in columns.left_out]
     advice = (
@@ -74,7 +73,7 @@ def prepare(spec: Spec) -> Run:
         return Run(spec, choices, owners, elsewhere, joined, notes=advice, forms=forms)
     model = models.model(wanted.model, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
-    used = frame.drop(columns=list(unused) if model.raw else left_out)
+    used = frame.drop(columns=unused if model.raw else left_out)
     validation: Any
     if wanted.validation:
         validation = read_validation(wanted.validation, used, data)
