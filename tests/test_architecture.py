@@ -55,7 +55,7 @@ MANY_PARAMETERS = {
 
 LINES = {
     "root": 1_069,
-    "game": 1_409,
+    "game": 1_411,
     "data": 1_248,
     "predictor": 1_907,
     "utility": 1_772,
@@ -67,7 +67,7 @@ LINES = {
     "benchmark": 617,
     "report": 2_034,
     "tables": 2_184,
-    "runs": 2_278,
+    "runs": 2_277,
     "cli": 1_205,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs

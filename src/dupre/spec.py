@@ -72,19 +72,19 @@ class Data(Files, frozen=True):
         owner: name of the owner column; it is added if the names of the files are the owners.
         target: name of the column to predict.
         task: "classification" or "regression"; by default the targets decide.
-        cohorts: name of the column that says when an owner joined: a number, a date or a text that
-            sorts, the same in all its rows. Those who joined later are worth what they add.
         drop: names of columns that are not used; what they hold is not checked.
         skip_empty: whether to leave out rows without an owner or a target.
+        cohorts: name of the column that says when an owner joined: a number, a date or a text that
+            sorts, the same in all its rows. Those who joined later are worth what they add.
     """
 
     path: Text
     owner: Text
     target: Text
     task: Text | None = None
-    cohorts: Text | None = None
     drop: tuple[Text, ...] = ()
     skip_empty: bool = False
+    cohorts: Text | None = None
 
 
 class Utility(Section, frozen=True):

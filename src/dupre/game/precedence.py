@@ -28,8 +28,12 @@ from dupre.game.coalitions import unknown_owner
 from dupre.game.weights import Cohort, Weights, distinct_coalitions
 from dupre.wording import quote, quote_names
 
-MOST_LISTED = 2**16 - 1
-"""Coalitions of all cohorts together up to which they are enumerated: as many as of 16 owners."""
+LISTED_UP_TO = 16
+"""Owners up to which all coalitions of a cohort enter the values, if they are not too many."""
+
+MOST_LISTED = 2**17
+"""Coalitions of all cohorts together up to which they do: those of two cohorts of 16 owners, and
+four times the time that 15 owners take."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,8 @@ def most_listed(sizes: Sequence[int]) -> int:
 
     Cohorts of one size are treated alike. A cohort of one owner costs nothing.
     """
-    fits = [size for size in sizes if sum(2**m - 1 for m in sizes if m <= size) <= MOST_LISTED]
+    small = sorted(size for size in sizes if size <= LISTED_UP_TO)
+    fits = [size for size in small if sum(2**m - 1 for m in small if m <= size) <= MOST_LISTED]
     return max(fits, default=1)
 
 

@@ -57,13 +57,12 @@ def prepare(spec: Spec, store: Path | None = None) -> Run:
     """
     data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
     frame = read_table(data, spec.history.forms)
-    forms = frame.attrs["forms"]
+    forms, joined = frame.attrs["forms"], frame.attrs["cohorts"]
     # When an owner joined says nothing of its rows: no model is given that.
-    unused = data.drop if data.cohorts is None else tuple(dict.fromkeys((*data.drop, data.cohorts)))
+    unused = [*data.drop, *filter(None, [data.cohorts])]
     columns = columns_of(
         frame, owner=data.owner, target=data.target, drop=unused, groups=wanted.folds_by
     )
-    joined = frame.attrs["cohorts"]
     task = infer_task(frame, data)
     left_out = [name for name, _ in columns.left_out]
     advice = (

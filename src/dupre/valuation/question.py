@@ -23,7 +23,7 @@ from dupre.errors import InputError
 from dupre.game import estimators
 from dupre.game.draws import Draws
 from dupre.game.estimators import Estimator, Sample
-from dupre.game.precedence import MOST_LISTED, Precedence, most_listed, weigh_in_turn
+from dupre.game.precedence import LISTED_UP_TO, Precedence, most_listed, weigh_in_turn
 from dupre.game.semivalues import Semivalue, parse_semivalue, shapley
 from dupre.game.weights import Weights, check_weights
 from dupre.predictor.form import check_prior
@@ -471,8 +471,8 @@ def _check_estimator(
     every = sum(2**size - 1 for size in sizes)
     if exact and (count is not None or n > listed):
         raise InputError(
-            f"estimator=exact predicts all {every:,} coalitions, of at most {MOST_LISTED:,}, those "
-            "of 16 owners; leave it out to draw some"
+            f"estimator=exact predicts all {every:,} coalitions, for at most {LISTED_UP_TO} owners "
+            "who joined together; leave it out to draw some"
         )
     if exact or (estimator is None and n <= listed):
         return None, every
