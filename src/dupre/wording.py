@@ -119,6 +119,11 @@ def json_numbers(numbers: Iterable[float]) -> str:
     return json.dumps(plain, separators=(",", ":"))
 
 
+def deal_in_words(folds: int) -> str:
+    """What chance decided when rows were split into so many folds."""
+    return "split of the rows" if folds == 1 else "deal of the folds"
+
+
 def join_list(parts: Iterable[str], most: int = MOST_NAMED) -> str:
     """`a, b and c`; those after about `most` by number."""
     texts = list(parts)

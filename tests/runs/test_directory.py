@@ -46,7 +46,7 @@ def test_what_was_asked_for_and_all_results_are_kept(directory, tmp_path, valuat
         assert kept == directory.path / "history" / str(number)
         assert (kept / "result.json").read_text() == before
         assert (kept / "values.csv").read_text() != (directory.path / "values.csv").read_text()
-    assert directory.earlier_owners == valuation.owners
+    assert directory.last_result.owners == valuation.owners
     both = [valuation, replace(valuation, semivalue="other")]
     directory.write_results(both)
     assert list(map(str, directory.results())) == list(map(str, both))
@@ -82,7 +82,7 @@ def test_payments_are_those_of_the_page_and_earlier_ones_are_kept(directory, val
     kept = directory.write_results([replace(valuation, mean=-valuation.mean)])
     assert (kept / "payments.csv").read_text() == first
     assert not directory.payments.exists()
-    assert "No payments: no value is above zero" in directory.report.read_text()
+    assert "nothing to share the amount by" in directory.report.read_text()
 
 
 def test_no_text_of_payments_is_a_formula_for_a_spreadsheet(directory, valuation):

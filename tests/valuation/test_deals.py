@@ -9,7 +9,6 @@ from sklearn.model_selection import KFold
 
 import dupre
 from dupre.game.estimators import exact
-from dupre.game.weights import student_factor
 from dupre.notes import Code, has, select
 from dupre.report.page import page
 from dupre.report.statements import statements
@@ -17,7 +16,7 @@ from dupre.report.summary import answer
 from dupre.utility.describe import describe
 from dupre.utility.score import before_floor
 from dupre.valuation.deals import FURTHER
-from dupre.valuation.validation_rows import FREEDOM
+from dupre.valuation.validation_rows import SHOWN
 from owners_and_games import make_owners
 
 
@@ -98,9 +97,8 @@ def test_from_all_coalitions_it_follows_by_hand():
     covariance = np.cov(values.T)
     # As if the mean variance had been seen by two more degrees, in what owners have apart.
     apart = np.trace(covariance) / 4 * (np.eye(4) * 4 - 1) / 3
-    wider = student_factor(FREEDOM) ** 2
     np.testing.assert_allclose(
-        valuer.values().uncertainty.deal, wider * (2 * apart + 2 * covariance) / 4, atol=1e-12
+        valuer.values().uncertainty.deal, (2 * apart + 2 * covariance) / 4 / SHOWN, atol=1e-12
     )
     averaged = dupre.Valuer(owners, empty=0.0)
     for row, several in zip(weights.members, utilities.T, strict=True):

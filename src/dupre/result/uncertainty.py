@@ -13,7 +13,7 @@ from dupre.notes import TOO_NARROW, Code, Note, has, note
 from dupre.result.covariances import roots
 from dupre.result.sharing import share_parts
 from dupre.result.values import Values
-from dupre.wording import count_things
+from dupre.wording import count_things, deal_in_words
 
 OF_ROWS = (Code.UNKNOWN_ROWS, Code.UNCHANGED_BY_ROWS, Code.POPULATION, Code.ONE_SPLIT)
 """Codes of the notes that say for which validation rows the intervals hold."""
@@ -88,11 +88,6 @@ def exactness_condition(v: Values) -> str:
     if not v.facts.validation_rows and not v.uncertainty.varies_with_rows:
         return "" if fixed else f" for these {seeds}"
     return f" for these validation rows{'' if fixed else f' and {seeds}'}"
-
-
-def deal_in_words(folds: int) -> str:
-    """What chance decided when rows were split into so many folds."""
-    return "split of the rows" if folds == 1 else "deal of the folds"
 
 
 def _validation(v: Values) -> list[Note]:

@@ -8,10 +8,12 @@ from math import comb
 
 import numpy as np
 
-from dupre._types import Names
+from dupre.game.precedence import Precedence
 from dupre.notes import INFO, Code, Note, note, worst_first
 from dupre.predictor.calibration import Z95
 from dupre.result.as_text import coalition_count
+from dupre.result.remarks import order_of_joining
+from dupre.runs.owner_changes import OwnerChanges
 from dupre.runs.run import Run
 from dupre.tables.numbers import explain_forms
 from dupre.utility.estimator import uses_torch
@@ -26,16 +28,31 @@ MOST_LISTED = 12
 """Owners up to which each is named with its rows, and classes up to which each is named."""
 
 
-def plan(run: Run, directory: str, known: int, before: Names = ()) -> str:
+def plan(
+    run: Run,
+    directory: str,
+    known: int,
+    changes: OwnerChanges = OwnerChanges(),  # noqa: B008  # frozen
+    elsewhere: int = 0,
+) -> str:
     """Owners, model, metric and trainings of a run in this directory.
 
-    `known` trainings are stored already; `before` are the owners of the result so far.
+    Args:
+        run: what is to be done.
+        directory: where.
+        known: coalitions that are stored already.
+        changes: of the owners since the result before.
+        elsewhere: coalitions that are stored, but scored on other validation rows.
     """
     utility = run.trained
     found = {
-        "data": [*_data(run), *_changed_owners(run.owners.names, before)],
+        "data": _data(run),
+        "changes": changes.lines,
         "target": [_target(run)],
-        "validation": _validation(run, len(utility.y_val)),
+        "validation": [
+            *_validation(run, len(utility.y_val)),
+            *_scored_elsewhere(run, elsewhere),
+        ],
         "columns": _columns(run),
         "model": list(run.model),
         "metric": [
@@ -43,6 +60,7 @@ def plan(run: Run, directory: str, known: int, before: Names = ()) -> str:
             *_many_calls(utility),
         ],
         "values": [_values(run)],
+        "joined": [order_of_joining(run.cohorts)] if run.cohorts else [],
         "predictor": [run.choices.prior.text] if run.choices.prior is not None else [],
         "coalitions": [
             _trainings(run, known),
@@ -65,6 +83,7 @@ OPTIONS = {
     Code.IDENTIFIERS: "--drop",
     Code.LEAK: "--drop",
     Code.OTHER_SHEETS: "--sheet",
+    Code.TEXTS_FOR_NUMBERS: "--numbers",
     Code.UNEQUAL_CLASSES: "--metric",
 }
 """What to state of a note; the note itself is also on the page, where there are no options."""
@@ -106,13 +125,13 @@ def _data(run: Run) -> list[str]:
     return [f"{total}, {spread}", *few, *run.skipped]
 
 
-def _changed_owners(now: Names, before: Names) -> list[str]:
-    """Who joins the owners of the result so far, and who leaves."""
-    joining = [printable(name) for name in now if name not in before]
-    leaving = [printable(name) for name in before if name not in now]
-    found = {"new": joining if before else [], "no longer there": leaving}
-    kept = "the result before is kept in its history"
-    return [f"{label}: {join_list(names)}; {kept}" for label, names in found.items() if names]
+def _scored_elsewhere(run: Run, coalitions: int) -> list[str]:
+    """How many coalitions have to be trained again, since other rows validate now."""
+    if not coalitions:
+        return []
+    times = "" if run.traits.folds == 1 else f": {coalitions * run.traits.folds:,} trainings"
+    told = count_things(coalitions, "coalition")
+    return [f"{told} scored on other rows so far would be trained again{times}"]
 
 
 def _columns(run: Run) -> list[str]:
@@ -181,11 +200,13 @@ def _validation(run: Run, rows: int) -> list[str]:
     if run.traits.folds > 1:
         times = f"{run.traits.folds} trainings, {run.traits.folds} times as long as one"
         lines.append(f"each coalition takes {times} (--folds changes it)")
+    if run.columns is not None and wanted.folds_in_time in run.columns.used:
+        lines.append(f"models are given {printable(str(wanted.folds_in_time))}, too (or --drop it)")
     return lines
 
 
 def _values(run: Run) -> str:
-    names = [semivalue.name for semivalue in run.choices.semivalues]
+    names = [semivalue.name for semivalue in run.semivalues]
     if len(names) == 1:
         return names[0]
     return f"{', '.join(names)}: all from the same trainings, chosen for {names[0]}"
@@ -193,7 +214,9 @@ def _values(run: Run) -> str:
 
 def _count_weighted(run: Run) -> int:
     """Coalitions that have a weight in the values for which trainings are chosen."""
-    n, first = run.owners.n, run.choices.semivalues[0]
+    n, first = run.owners.n, run.semivalues[0]
+    if isinstance(first, Precedence):
+        return sum(2 ** len(cohort) - 1 for cohort in first.cohorts)
     if isinstance(first, LeastCore):
         return int(2**n - 1)
     joined = np.isfinite(first.log_weights(n))  # coalitions of 0 to n - 1 others

@@ -5,8 +5,8 @@ noise for each training. So the values themselves are compared: some coalitions 
 further deals, the values that follow from these coalitions alone are computed for each deal, and
 their covariance over deals is the part that is added.
 
-The coalitions are those of the first design. Those of middle sizes are not among them, and a
-variance from three deals is rough: the part is widened for both (`benchmarks/folds.py`).
+The coalitions are those of the first design. Those of middle sizes are not among them, and the part
+is widened for what they would show (`benchmarks/folds.py`).
 
 `validation_rows.deal_covariance` computes it; `second_trainings` chooses the coalitions.
 
@@ -23,8 +23,8 @@ from dupre._types import Floats, Names
 from dupre.notes import Code, Note, note
 from dupre.predictor.student import Spread
 from dupre.result.covariances import roots
-from dupre.result.uncertainty import deal_in_words
 from dupre.utility.describe import Traits
+from dupre.wording import deal_in_words
 
 # Each costs as much as the first design; from three deals a variance has two degrees of freedom.
 FURTHER = 2

@@ -56,6 +56,25 @@ class Recorded:
         """What the trainings of each coalition scored, before a floor raised it."""
         return as_scored(self.trainings)
 
+    @property
+    def empty(self) -> float:
+        """Utility of no data, as it was told."""
+        return self._empty
+
+    def take(self, other: Recorded, owners: Iterable[str]) -> None:
+        """All that another one was told of coalitions of these owners alone."""
+        ours = set(owners)
+        for names, scores in other.scored.items():
+            if ours.issuperset(names):
+                self.record(names, scores)
+        for names, reason in other.failures.items():
+            if ours.issuperset(names):
+                self.record_failure(names, reason)
+        for names, utilities in other.deals.items():
+            if ours.issuperset(names):
+                self.record_deals(names, utilities)
+        self.averaged, self.deals_rows = other.averaged, other.deals_rows
+
     def tell_empty(self, utility: float) -> None:
         """Take another utility of no data."""
         self._empty = check_score(utility, "the utility of the empty coalition")

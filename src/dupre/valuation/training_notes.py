@@ -23,7 +23,7 @@ from dupre.valuation.deals import deal_notes
 from dupre.valuation.failures import group_warnings
 from dupre.valuation.infer import training_noise
 from dupre.valuation.second_trainings import reproducibility_notes
-from dupre.valuation.validation_rows import mixed_resamples, validation_notes
+from dupre.valuation.validation_rows import mixed_resamples, not_validating, validation_notes
 from dupre.valuation.valuer import Valuer
 from dupre.wording import ROWS_HELD_OUT, WEIGHTS, count_things
 
@@ -55,6 +55,7 @@ def complete(
         *notes,
         *mixed_resamples(used),
         *validation_notes(traits.validation),
+        *not_validating(traits),
         *reproducibility_notes(traits, noise),
         *deal_notes(traits, valuation.uncertainty.deal, valuer.dealt),
     )
@@ -102,6 +103,15 @@ def unused_notes(count: int, repeats: int | None) -> list[Note]:
     some = count_things(count, "stored coalition")
     text = f"not used: {some} with fewer than {repeats} trainings, the repeats asked for."
     return [note(Code.UNUSED_COALITIONS, text, coalitions=count, repeats=repeats)]
+
+
+def elsewhere_notes(count: int) -> list[Note]:
+    """A note about stored evaluations that were scored on other validation rows."""
+    if not count:
+        return []
+    told = f"{count_things(count, 'stored evaluation')}, repeats included"
+    text = f"Not used: {told}, scored on other validation rows."
+    return [note(Code.SCORED_ELSEWHERE, text, evaluations=count)]
 
 
 def warn_of_failed_predictor(valuation: Valuation) -> None:
