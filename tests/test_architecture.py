@@ -65,7 +65,7 @@ LINES = {
     "baselines": 613,
     "valuation": 3_551,
     "benchmark": 617,
-    "report": 2_053,
+    "report": 2_052,
     "tables": 2_184,
     "runs": 2_277,
     "cli": 1_207,
