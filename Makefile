@@ -49,6 +49,7 @@ soak: .venv/ready
 
 figures: .venv/ready
 	$(BIN)/python examples/figures.py docs/figures
+	$(BIN)/python examples/market.py docs/figures/market.png > /dev/null
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
