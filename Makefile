@@ -31,6 +31,8 @@ bench: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/bank.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/few_trainings.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/rules.py >> benchmarks/RESULTS.md
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/quotes.py >> benchmarks/RESULTS.md
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/joining.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/estimators.py --figure docs/figures/estimators.png >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/validation_rows.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/folds.py >> benchmarks/RESULTS.md
