@@ -70,7 +70,7 @@ def format_valuation(v: Values, *, details: str = "valuation.explain()", go_on: 
 
 def format_others(v: Values) -> str:
     """Verdict and table alone: of further semivalues, whose first one has the whole screen."""
-    return _join([f"{v.semivalue}: {verdict(v).kind}.", "", *_short_table(v)])
+    return _join([f"{v.semivalue}: {verdict(v).kind}.", "", *first_and_last(_table(v))])
 
 
 def explain_valuation(v: Values) -> str:
