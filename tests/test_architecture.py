@@ -54,21 +54,21 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_057,
+    "root": 1_067,
     "game": 1_405,
     "data": 1_162,
     "predictor": 1_893,
-    "utility": 1_532,
+    "utility": 1_596,
     "training": 898,
     "store": 1_116,
-    "result": 1_958,
+    "result": 2_122,
     "baselines": 613,
     "valuation": 3_245,
     "benchmark": 608,
-    "report": 1_909,
-    "tables": 2_129,
-    "runs": 1_983,
-    "cli": 1_056,
+    "report": 2_009,
+    "tables": 2_176,
+    "runs": 2_044,
+    "cli": 1_092,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""
@@ -250,7 +250,7 @@ def test_the_public_names_are_these_and_importing_them_imports_nothing_heavy():
             "baselines",
             "benchmark",
         ),
-        *("beta_shapley", "engines", "estimators", "from_game", "from_table", "kernels"),
+        *("beta_shapley", "engines", "estimators", "from_game", "from_table", "history", "kernels"),
         *("leave_one_out", "metrics", "notes", "plots", "precedence"),
         *("read_evaluations", "shapley", "stopping", "strategies", "tables", "to_game", "value"),
     ]

@@ -22,7 +22,7 @@ from dupre.runs.parse import (
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
 from dupre.tables import doubts, folds, models
-from dupre.tables.columns import Columns, columns_of
+from dupre.tables.features import Columns, columns_of
 from dupre.tables.read import (
     check_sheet,
     files_to_check,
@@ -57,7 +57,9 @@ def prepare(spec: Spec) -> Run:
     forms, joined = frame.attrs["forms"], frame.attrs["cohorts"]
     # When an owner joined says nothing of its rows: no model is given that.
     unused = [*data.drop, *filter(None, [data.cohorts])]
-    columns = columns_of(frame, owner=data.owner, target=data.target, drop=unused)
+    columns = columns_of(
+        frame, owner=data.owner, target=data.target, drop=unused, groups=wanted.folds_by
+    )
     task = infer_task(frame, data)
     left_out = [name for name, _ in columns.left_out]
     advice = (
@@ -73,7 +75,8 @@ def prepare(spec: Spec) -> Run:
         return Run(spec, choices, owners, elsewhere, joined, notes=advice, forms=forms)
     model = models.model(wanted.model, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
-    used = frame.drop(columns=unused if model.raw else left_out)
+    dropped = [name for name in left_out if name in (*unused, wanted.folds_by)]
+    used = frame.drop(columns=dropped if model.raw else left_out)
     validation: Any
     if wanted.validation:
         validation = read_validation(wanted.validation, used, data)
