@@ -66,8 +66,8 @@ LINES = {
     "valuation": 3_245,
     "benchmark": 608,
     "report": 2_009,
-    "tables": 2_176,
-    "runs": 2_044,
+    "tables": 2_177,
+    "runs": 2_041,
     "cli": 1_092,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
