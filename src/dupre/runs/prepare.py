@@ -87,7 +87,8 @@ def prepare(spec: Spec, store: Path | None = None) -> Run:
         bounds=parse_bounds(wanted.bounds),
         seed=spec.values.seed,
     )
-    if store is not None:
+    # With other columns no row would be as it was, which is refused later, and said better.
+    if store is not None and list(spec.history.columns) in ([], list(owners.columns or ())):
         utility = keep_to(utility, store)
     return Run(
         spec,
