@@ -6,7 +6,7 @@ A contradiction is refused here; `observe` then makes the record that all else i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,6 +55,24 @@ class Recorded:
     def scored(self) -> dict[Names, tuple[float, ...]]:
         """What the trainings of each coalition scored, before a floor raised it."""
         return as_scored(self.trainings)
+
+    @property
+    def empty(self) -> float:
+        """Utility of no data."""
+        return self._empty
+
+    def take_over(self, other: Recorded, owners: Collection[str]) -> None:
+        """Record what is recorded elsewhere of coalitions of these owners."""
+        for members, several in other.trainings.items():
+            if set(members) <= set(owners):
+                self.record(members, several)
+        for members, reason in other.failures.items():
+            if set(members) <= set(owners):
+                self.record_failure(members, reason)
+        for members, several in other.deals.items():
+            if set(members) <= set(owners):
+                self.record_deals(members, several)
+        self.averaged, self.deals_rows = other.averaged, other.deals_rows
 
     def tell_empty(self, utility: float) -> None:
         """Take another utility of no data."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -76,18 +77,32 @@ class Valuer:
     ):
         self.owners = owners
         self.floor, limits = check_limits(floor, bounds)
-        self.question = ask(
-            owners,
-            semivalue=semivalue,
-            estimator=estimator,
-            strategy=check_strategy(strategy),
-            kernel=kernel,
-            by_content=by_content,
-            bounds=limits,
-            seed=seed,
-        )
+        self._asked: dict[str, Any] = {
+            "semivalue": semivalue,
+            "estimator": estimator,
+            "strategy": check_strategy(strategy),
+            "kernel": kernel,
+            "by_content": by_content,
+            "bounds": limits,
+            "seed": seed,
+        }
+        self.question = ask(owners, **self._asked)
         self._recorded = Recorded(self.question, self.floor, empty)
         self._state: State | None = None
+
+    def with_owners(self, owners: Owners) -> Valuer:
+        """The same question about owners some of whom joined, left or changed.
+
+        What is recorded of coalitions stays if all their members hold the same rows as before. The
+        utilities must come from the same validation rows.
+        """
+        again = Valuer(owners, empty=self._recorded.empty, floor=self.floor, **self._asked)
+        held = dict(zip(owners.names, owners.contents.tolist(), strict=True))
+        then = dict(zip(self.owners.names, self.owners.contents.tolist(), strict=True))
+        again._recorded.take_over(
+            self._recorded, {name for name in held if held[name] == then.get(name)}
+        )
+        return again
 
     @property
     def empty(self) -> float:
