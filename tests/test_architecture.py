@@ -54,21 +54,21 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_055,
+    "root": 1_056,
     "game": 1_308,
     "data": 1_256,
-    "predictor": 1_893,
-    "utility": 1_698,
+    "predictor": 1_901,
+    "utility": 1_775,
     "training": 898,
-    "store": 1_116,
-    "result": 1_865,
+    "store": 1_299,
+    "result": 1_889,
     "baselines": 613,
-    "valuation": 3_108,
-    "benchmark": 608,
-    "report": 1_783,
-    "tables": 2_075,
-    "runs": 1_943,
-    "cli": 1_046,
+    "valuation": 3_215,
+    "benchmark": 617,
+    "report": 1_888,
+    "tables": 2_090,
+    "runs": 2_088,
+    "cli": 1_080,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""

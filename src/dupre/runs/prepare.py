@@ -5,7 +5,7 @@ Whatever can be wrong is found here, before anything is trained.
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -16,7 +16,6 @@ from dupre.data.owners import Owners
 from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
-from dupre.store.validations import keep_to
 from dupre.tables import doubts, folds, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.read import (
@@ -31,24 +30,26 @@ from dupre.utility.model import ModelUtility
 from dupre.valuation.validation_rows import not_validating, validation_notes
 from dupre.valuation.valuer import Valuer
 
+Validate = Callable[[ModelUtility], ModelUtility]
 
-def prepare_new(spec: Spec, store: Path | None = None) -> Run:
+
+def prepare_new(spec: Spec, validate: Validate | None = None) -> Run:
     """The same for a run that begins: what it is asked can still be corrected.
 
     A sheet that no file has is refused, and a utility of no data outside the bounds; what is below
     the floor is raised to it.
     """
     check_sheet(spec.data, spec.utility.validation)
-    run = prepare(spec, store)
+    run = prepare(spec, validate)
     empty, floor = run.utility.empty, run.traits.floor
     check_empty_within(empty if floor is None else max(empty, floor), run.traits.bounds)
     return run
 
 
-def prepare(spec: Spec, store: Path | None = None) -> Run:
+def prepare(spec: Spec, validate: Validate | None = None) -> Run:
     """Read the data, build what is to be trained; InputError if trainings would fail.
 
-    Models are scored on the rows that a `store` keeps to, if there is one.
+    `validate` makes of the utility one that is scored on the rows that a run began with.
     """
     data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
     frame = read_table(data, spec.history.forms)
@@ -88,8 +89,8 @@ def prepare(spec: Spec, store: Path | None = None) -> Run:
         seed=spec.values.seed,
     )
     # With other columns no row would be as it was, which is refused later, and said better.
-    if store is not None and list(spec.history.columns) in ([], list(owners.columns or ())):
-        utility = keep_to(utility, store)
+    if validate is not None and list(spec.history.columns) in ([], list(owners.columns or ())):
+        utility = validate(utility)
     return Run(
         spec,
         choices,

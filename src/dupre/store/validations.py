@@ -26,7 +26,7 @@ from dupre._types import Floats, Ints
 from dupre.data.digests import digest
 from dupre.store.sqlite import VALIDATION_COLUMNS, Connection, checksum, connect, expect
 from dupre.training.evaluation import now
-from dupre.utility.describe import Traits, validate_by
+from dupre.utility.describe import Traits
 from dupre.utility.folds import Validating
 
 Layout = Callable[[Validating, int], tuple[NDArray[np.uint64], Ints]]
@@ -85,18 +85,16 @@ def validation_of(traits: Traits) -> Validation | None:
     return Validation(traits.fixed, present, traits.utility.rows_of_folds, traits.pooled)
 
 
-def keep_to(utility: Any, path: Path, *, revalidate: bool = False) -> Any:
-    """The utility on the rows that a store was made with; as it is without a store.
+def read_kept(path: Path) -> Validating | None:
+    """The rows that a store keeps to; None if there is no store, or if they are nobody's.
 
     Raises:
-        InputError: the utility keeps to others.
         StoreError: the store cannot be read.
     """
-    if revalidate or not path.exists():
-        return utility
+    if not path.exists():
+        return None
     with closing(connect(path.resolve(), make=False)) as db:
-        kept = _read_kept(db)
-    return utility if kept is None else validate_by(utility, kept)
+        return _read_kept(db)
 
 
 class StoreValidations:

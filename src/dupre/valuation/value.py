@@ -11,7 +11,6 @@ from dupre.game.semivalues import shapley
 from dupre.result.valuation import Valuation
 from dupre.store.origin import has_contents, of_owners
 from dupre.store.store import Stored
-from dupre.store.validations import keep_to
 from dupre.training.engines import Engine, check_engine
 from dupre.utility.adapters import Known, known_scores
 from dupre.utility.describe import check_known_empty, check_utility, describe
@@ -109,7 +108,7 @@ def value(
     contents = cache(partial(of_owners, owners))  # once: rows may change between calls
     if stored is not None:
         contents()  # the valuer needs the same digests
-        utility = keep_to(utility, Path(stored.path), revalidate=stored.revalidate)
+        utility = stored.validate(utility)
     traits = check_utility(describe(utility), owners)
     if budget is None and stop is not None:
         stop.check_end(may_resample=traits.may_resample)
