@@ -49,26 +49,26 @@ EXCEPTIONS = {
 
 MANY_PARAMETERS = {
     *("valuation.value.value", "valuation.valuer.__init__", "utility.model.__init__"),
-    "cli.resume.resume",
+    *("valuation.quote.quote", "cli.resume.resume"),
 }
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_056,
-    "game": 1_308,
-    "data": 1_256,
-    "predictor": 1_901,
-    "utility": 1_775,
+    "root": 1_069,
+    "game": 1_411,
+    "data": 1_248,
+    "predictor": 1_907,
+    "utility": 1_795,
     "training": 898,
     "store": 1_299,
-    "result": 1_889,
+    "result": 2_258,
     "baselines": 613,
-    "valuation": 3_215,
+    "valuation": 3_536,
     "benchmark": 617,
-    "report": 1_888,
-    "tables": 2_090,
-    "runs": 2_088,
-    "cli": 1_080,
+    "report": 2_034,
+    "tables": 2_184,
+    "runs": 2_281,
+    "cli": 1_206,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""
@@ -239,6 +239,8 @@ def test_the_public_names_are_these_and_importing_them_imports_nothing_heavy():
         *("InformationGain",),
         *("InputError", "Interrupted", "LeastCore", "ModelUtility", "NotPayableError", "Owners"),
         *(
+            "Precedence",
+            "Quote",
             "Score",
             "Semivalue",
             "StoreError",
@@ -249,9 +251,9 @@ def test_the_public_names_are_these_and_importing_them_imports_nothing_heavy():
             "baselines",
             "benchmark",
         ),
-        *("beta_shapley", "engines", "estimators", "from_game", "from_table", "kernels"),
-        *("leave_one_out", "metrics", "notes", "plots", "read_evaluations", "shapley", "stopping"),
-        *("strategies", "tables", "to_game", "value"),
+        *("beta_shapley", "engines", "estimators", "from_game", "from_table", "history", "kernels"),
+        *("leave_one_out", "metrics", "notes", "plots", "precedence", "quote"),
+        *("read_evaluations", "shapley", "stopping", "strategies", "tables", "to_game", "value"),
     ]
     assert all(getattr(dupre, name).__doc__ for name in dupre.__all__)
     assert set(dupre.__all__) <= set(dir(dupre))

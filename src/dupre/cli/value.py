@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @output.prints_values
 @o.states(
-    "owner target validation folds folds_by folds_in_time holdout equal_owners model "
+    "owner target cohorts validation folds folds_by folds_in_time holdout equal_owners model "
     "metric empty floor bounds semivalues samples kernel "
     "prior_mean strategy budget until time jobs dask repeats skip_failures timeout task delimiter "
     "drop decimal numbers encoding sheet skip_empty seed",
@@ -42,7 +42,7 @@ def value(
     if config is None:
         spec = o.as_spec(data, stated)
     else:
-        spec = o.change_spec(read_spec(config), data, stated)
+        spec = o.change_spec(read_spec(config), config, data, stated)
     directory = output.directory_for(run, data or spec.data.path)
     prepared = prepare_new(directory.with_history(spec), Stored(directory.store).validate)
     train(directory, replace(prepared, spot_check=spot_check), printing)

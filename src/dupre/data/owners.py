@@ -41,7 +41,7 @@ from dupre.data.rows import (
     to_pandas,
 )
 from dupre.errors import InputError
-from dupre.wording import did_you_mean, join_list, printable, quote, quote_names
+from dupre.wording import did_you_mean, printable, quote, quote_names
 
 MAX_CLASSES_INFERRED = 20
 """A y of whole numbers with more distinct values than this is a regression target."""
@@ -285,14 +285,6 @@ class Owners:
         y = as_targets(y)
         check_targets(y, (f"owner {name!r}",), np.zeros(len(y), dtype=np.int64))
         task_of(y, self.task, self.target)
-        if self.task == "classification":
-            unseen = sorted(set(y.tolist()) - set(self.y.tolist()), key=str)
-            if unseen:
-                raise InputError(
-                    f"owner {name!r} has rows of class {join_list(map(quote, unseen))}, which "
-                    "nobody else has: no training so far could predict it. Correct these labels, "
-                    "leave the rows out, or build new Owners of all rows and a new utility"
-                )
         return match_types(X, self.X), match_types(y, self.y)
 
     @cached_property

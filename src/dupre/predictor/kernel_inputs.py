@@ -40,12 +40,15 @@ class Features:
         vectors: callable(eta, p, members) -> vectors, (m, d), whose distance in the p-norm is
             SW_p under feature weight eta; it is given raw=True for rows as they were given. Only
             data kernels need it.
+        mixing: what each owner is taken to be as a member, (n, n): a row of its likeness to all;
+            None if owners have nothing in common, as the identity would say.
         origin: the features that these are some of, and which of them, (m,).
     """
 
     members: Members
     rows: Ints
     vectors: Callable[..., Floats] | None = field(default=None, repr=False)
+    mixing: Floats | None = field(default=None, repr=False)
     origin: tuple[Features, Ints] | None = field(default=None, repr=False)
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
@@ -60,7 +63,7 @@ class Features:
         if self.vectors is not None:  # of very many, those of all are not copied
             many = len(self) > MANY
             some = _SomeVectors(origin, at) if many else _SomeVectors(self, index)
-        return Features(self.members[index], self.rows, some, (origin, at))
+        return Features(self.members[index], self.rows, some, self.mixing, (origin, at))
 
     @cached_property
     def total_rows(self) -> Ints:
@@ -94,6 +97,12 @@ class Features:
             ("distances", key),
             lambda: by_tiles(len(self), lambda i, j: compute(self[i], self[j])),
         )
+
+    @cached_property
+    def memberships(self) -> Floats:
+        """The members as coordinates, (m, n)."""
+        members = self.members.astype(np.float64)
+        return members if self.mixing is None else members @ self.mixing
 
     def sketch(self, eta: float, p: int, *, raw: bool = False) -> Floats:
         """Vectors under feature weight eta, (m, d), each computed once."""

@@ -439,12 +439,13 @@ class Membership(Exponential):
     """Squared exponential on the membership vectors: the paper's GP-binary."""
 
     def distance(self, a: Features, b: Features) -> Floats:
-        n = a.members.shape[1]
+        ours, theirs, n = a.memberships, b.memberships, a.members.shape[1]
         # One product instead of a product and two sums over the whole matrix.
         x, y = (np.ones((len(of), n + 2)) for of in (a, b))
-        x[:, :n], x[:, n] = -2.0 * a.members, a.members.sum(axis=1)
-        y[:, :n], y[:, n + 1] = b.members, b.members.sum(axis=1)
-        return np.asarray(x @ y.T)  # whole numbers: |A| + |B| - 2 |A ∩ B|
+        x[:, :n], x[:, n] = -2.0 * ours, np.square(ours).sum(axis=1)
+        y[:, :n], y[:, n + 1] = theirs, np.square(theirs).sum(axis=1)
+        found = np.asarray(x @ y.T)  # whole numbers: |A| + |B| - 2 |A ∩ B|
+        return found if a.mixing is None else np.maximum(found, 0.0)  # but for mixed members
 
 
 @dataclass(frozen=True)
@@ -459,7 +460,7 @@ class Linear(Kernel):
         return self
 
     def distances(self, a: Features, b: Features) -> Floats:
-        shared = a.members.astype(np.float64) @ b.members.T.astype(np.float64)
+        shared = a.memberships @ b.memberships.T
         shared += 1
         shared /= 1 + a.members.shape[1]
         return np.asarray(shared)
@@ -471,7 +472,7 @@ class Linear(Kernel):
         return distances, []
 
     def diagonal(self, a: Features) -> Floats:
-        return np.asarray((1 + a.members.sum(axis=1)) / (1 + a.members.shape[1]))
+        return np.asarray((1 + np.square(a.memberships).sum(axis=1)) / (1 + a.members.shape[1]))
 
     def at_median(self, distances: Floats) -> Self:
         return self

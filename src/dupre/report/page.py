@@ -21,7 +21,14 @@ from dupre.errors import InputError, NotPayableError
 from dupre.files import replace_text
 from dupre.notes import ABOUT_TABLE, Code, Note, select, warnings
 from dupre.predictor.calibration import Diagnostics
-from dupre.report.document import Heading, full_name, list_names, render, without_directories
+from dupre.report.document import (
+    Heading,
+    full_name,
+    list_names,
+    render,
+    spell_name,
+    without_directories,
+)
 from dupre.report.plots import draw_figure, in_per_cent, known_widths
 from dupre.report.relations import Relation, relations
 from dupre.report.summary import (
@@ -42,14 +49,25 @@ from dupre.report.summary import (
 from dupre.result import as_text
 from dupre.result.as_text import (
     MOST_NOTES,
+    SYMMETRIC,
+    SYMMETRIC_HEADINGS,
     decimals,
     gain_in_words,
     how_sure,
+    symmetric_lines,
     table_headings,
     table_lines,
     what_next,
 )
+from dupre.result.history import (
+    History,
+    history_headings,
+    history_lines,
+    result_sentences,
+    title_of,
+)
 from dupre.result.payments import Payments
+from dupre.result.quotes import KeptQuote
 from dupre.result.valuation import Valuation
 from dupre.wording import join_list, number, shorten
 
@@ -73,7 +91,10 @@ _OF_FIT = (Code.OUTLIERS, Code.NO_BETTER_THAN_CONSTANT)
 """Codes of the notes that sections repeat."""
 
 _BEGIN_WITH_NAMES = frozenset(
-    {*ABOUT_TABLE, Code.SAME_OWNERS, Code.TEXTS_FOR_NUMBERS, Code.EMPTY_COLUMN}
+    {
+        *(*ABOUT_TABLE, Code.SAME_OWNERS, Code.LATER_COPIES),
+        *(Code.TEXTS_FOR_NUMBERS, Code.EMPTY_COLUMN),
+    }
 )
 """Codes of the notes whose text may begin with the name of an owner or a column."""
 
@@ -90,6 +111,8 @@ SCALES = {
 CAPTIONS = {
     "ranking": "How probable it is that the owner of the row is worth more than the owner of the "
     "column; the stronger the colour, the more certain.",
+    "history": "Values with 95 % intervals: of each owner those of the last results, one below the "
+    "other, the present one in full colour.",
     "predictions": "Each point is a trained coalition, predicted without its own training. The "
     "nearer to the line, the better; the bars are 95 % intervals.",
     "owner_map": "Owners as points: the nearer two points, the more alike the data, features and "
@@ -159,6 +182,8 @@ def page(
     *,
     heading: Heading = Heading(),  # noqa: B008 (it is frozen)
     paid: Payments | InputError | None = None,
+    quoted: Sequence[KeptQuote] = (),
+    history: History | None = None,
 ) -> str:
     """The page as HTML.
 
@@ -166,12 +191,16 @@ def page(
         valuations: one, or several semivalues of the same owners; the first is the main one.
         heading: title, contact and logo.
         paid: what owners are paid, or why nobody is; None if nothing is said about that.
+        quoted: what owners who have not joined would be worth.
+        history: earlier results and this one; None if there is nothing to say about them.
     """
     _check_owners(valuations)
     v = valuations[0]
     title = heading.title or TITLE
     day = last_day(v)
     subtitle = f"{shorten(v.semivalue)} {v.words.nouns} of {len(v.owners):,} owners"
+    if v.facts.joining is not None:
+        subtitle += ", by order of joining"
     shown = {
         "heading": heading,
         "title": title,
@@ -179,7 +208,10 @@ def page(
         "answer": _answer(v, paid, _count_words(title, subtitle, day)),
         "notes": _notes(valuations, paid),
         "payments": None if paid is None else _payments(paid),
+        "history": _history(history) if history and len(history.valuations) > 1 else None,
         "comparison": _comparison(valuations) if len(valuations) > 1 else None,
+        "quotes": _quotes(v, quoted),
+        "joining": _joining(v) if v.facts.joining is not None else None,
         "uncertainty": _uncertainty(v),
         "ranking": _ranking(v),
         "trained": _trainings(v),
@@ -352,6 +384,31 @@ def _deviations_table(v: Valuation) -> Table | None:
     return Table("Standard deviations by their source", columns, rows, sortable=True)
 
 
+def _quotes(v: Valuation, quoted: Sequence[KeptQuote]) -> Shown | None:
+    """What owners who have not joined would be worth; None without any."""
+    outside = [one for one in quoted if one.name not in v.owners]
+    if not outside:
+        return None
+    words = (
+        "What owners who have not joined would be worth, from what was known on that day. "
+        "Nobody is paid by a quote."
+    )
+    columns = ["Owner", "Value, quoted", "95 % interval", "Rows", "Trained with it", "Quoted on"]
+    places = decimals(v)
+    rows = [
+        [
+            Cell(full_name(one.name), None, "" if one.exists else "rows that do not exist yet"),
+            Cell(number(one.value, places), one.value),
+            Cell(f"{number(one.low, places)} … {number(one.high, places)}", one.low),
+            Cell(f"{one.rows:,}", one.rows),
+            Cell(f"{one.trained:,}", one.trained),
+            Cell(one.made[:10]),
+        ]
+        for one in outside
+    ]
+    return {"words": words, "table": Table("Quotes", columns, rows, sortable=True)}
+
+
 def _comparison(valuations: Sequence[Valuation]) -> Shown:
     return {"words": agreement(valuations), "table": _comparison_table(valuations)}
 
@@ -369,6 +426,16 @@ def _comparison_table(valuations: Sequence[Valuation]) -> Table:
             cells += [Cell(*line.value, small=line.interval.text), Cell(*line.rank)]
         rows.append(cells)
     return Table("The same trainings, valued in several ways", columns, rows, sortable=True)
+
+
+def _joining(v: Valuation) -> Shown:
+    """Who joined first, and what owners would be worth whoever did."""
+    (rule,) = select(v.notes, [Code.PRECEDENCE])
+    later = [_sentence(one) for one in select(v.notes, [Code.LATER_COPIES])]
+    columns = [heading.capitalize() for heading in SYMMETRIC_HEADINGS]
+    rows = [[Cell(full_name(n)), *map(Cell, cells)] for n, *cells in symmetric_lines(v)]
+    table = Table(f"{SYMMETRIC}.", columns, rows) if rows else None
+    return {"words": " ".join([rule.text, *later]), "table": table}
 
 
 def _payments(found: Payments | InputError) -> Shown:
@@ -389,6 +456,22 @@ def _payments(found: Payments | InputError) -> Shown:
     columns += [name.replace("_", " ").capitalize() for name in single[1:]]
     words = f"{PAID_ANYWAY}. {found.rule}" if found.anyway else found.rule
     return {"words": words, "table": Table("Payments", columns, rows)}
+
+
+def _history(found: History) -> Shown:
+    """The last results: the values of each, and what changed from one to the next."""
+    shown = found.last()
+    rows = [
+        [Cell(full_name(name)), *(Cell(*entry) for entry in entries)]
+        for name, entries in history_lines(shown, number)
+    ]
+    columns = ["Owner", *(one.capitalize() for one in history_headings(shown))]
+    return {
+        "table": Table(title_of(shown), columns, rows, sortable=True),
+        "results": result_sentences(shown, number, spell_name),
+        "not_read": [f"Not read: {without_directories(one)}." for one in found.not_read],
+        "figure": _figure(shown, "history"),
+    }
 
 
 def _ranking(v: Valuation) -> Shown:
@@ -625,10 +708,10 @@ def _similarity_sentence(d: Diagnostics) -> str:
     )
 
 
-def _figure(v: Valuation, name: str, caption: str = "") -> Figure:
+def _figure(shown: Valuation | History, name: str, caption: str = "") -> Figure:
     caption = caption or CAPTIONS[name]
     # Markup already: matplotlib and ElementTree have escaped the names in it.
-    return Figure(Markup(draw_figure(v, name, label=caption)), caption)
+    return Figure(Markup(draw_figure(shown, name, label=caption)), caption)
 
 
 def _member_list(members: tuple[str, ...]) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.game.coalitions import find_owner
+from dupre.game.precedence import Precedence
 from dupre.notes import Code, Note, select
 from dupre.report.document import Heading, full_name, render
 from dupre.report.relations import Relation, relations
@@ -86,6 +87,8 @@ NOT_TOLD = "There is more to know: ask whoever sent this."
 AVERAGES = {
     "Shapley": "The average is over groups of every size, each size counting alike.",
     "Banzhaf": "The average is over all possible groups, each counting alike.",
+    Precedence.name: "Whoever joined before you is in every group; the average is over those who "
+    "joined with you, groups of every size counting alike.",
 }
 
 
@@ -420,9 +423,11 @@ class _StatementWriter:
         found = [one.owners for one in self.relations if i in one.owners]
         texts = ["Your data are unlike those of all others."] if (i,) in found else []
         if len(texts) < len(found):
+            in_turn = self.v.facts.joining is not None
+            shared = "" if in_turn else ", so their owners share the value"
             texts.append(
                 "Other owners hold data that are the same or alike. Data that others hold too add "
-                "little where the others take part, so their owners share the value."
+                f"little where the others take part{shared}."
             )
         return " ".join(texts)
 

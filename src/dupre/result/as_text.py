@@ -14,7 +14,7 @@ import pandas as pd
 from dupre.metrics import TABLE
 from dupre.notes import Code, has, warnings, worst_first
 from dupre.result.records import Comparison
-from dupre.result.remarks import short_members
+from dupre.result.remarks import order_of_joining, short_members
 from dupre.result.uncertainty import (
     UNMOVED,
     exactness_condition,
@@ -31,6 +31,10 @@ MOST_NOTES = 3
 
 MOST_OWNERS = 20
 """Owners up to which the first screen has all of them; of more, the first and the last half."""
+
+SYMMETRIC = "If nobody had come first: Shapley values from the same trainings, the rest predicted"
+SYMMETRIC_HEADINGS = ("owner", "cohort", "value", "Shapley value", "95 % interval")
+"""Values beside those that depend on who joined first."""
 
 NOT_BY_TRAINING = frozenset(
     {
@@ -56,11 +60,11 @@ def format_valuation(v: Values, *, details: str = "valuation.explain()", go_on: 
     left = len([one for one in v.notes if one not in told])
     lines = [
         _verdict_line(found, first),
-        f"{v.semivalue}: {gain_in_words(v)}.",
+        f"{rule_in_words(v)}: {gain_in_words(v)}.",
         *(f"- {text}" for text in others),
         *([f"{left:,} {'more' if told else 'notes'}: {details}"] if left else []),
         "",
-        *_short_table(v),
+        *first_and_last(_table(v)),
         "",
         how_sure(v),
         f"Next: {what_next(v, go_on)}",
@@ -68,12 +72,17 @@ def format_valuation(v: Values, *, details: str = "valuation.explain()", go_on: 
     return _join(lines)
 
 
+def format_others(v: Values) -> str:
+    """Verdict and table alone: of further semivalues, whose first one has the whole screen."""
+    return _join([f"{v.semivalue}: {verdict(v).kind}.", "", *first_and_last(_table(v))])
+
+
 def explain_valuation(v: Values) -> str:
     """The long form: verdict, title, table of all owners, and every note, the gravest first."""
     found = verdict(v)
     first = found.reasons[0].short if found.kind == "not payable" else ""
-    lines = [_verdict_line(found, first), *title_of(v), "", *_table(v), "", *map(str, v.notes)]
-    return _join(lines)
+    lines = [_verdict_line(found, first), *title_of(v), "", *_table(v), *_symmetric(v), ""]
+    return _join([*lines, *map(str, v.notes)])
 
 
 def _join(lines: Sequence[str]) -> str:
@@ -109,6 +118,38 @@ def gain_in_words(v: Values) -> str:
     if words == "accuracy":
         return f"with everybody's data {grand} right, by guessing {empty}"
     return f"{words or 'utility'} {grand} with everybody's data, {empty} without"
+
+
+def rule_in_words(v: Values) -> str:
+    """Which values they are, with the order of joining if that decides."""
+    if (joining := v.facts.joining) is None:
+        return v.semivalue
+    return f"{v.semivalue}, by order of joining ({order_of_joining(joining.cohorts)})"
+
+
+def symmetric_lines(v: Values, form: Callable[[float, int], str] = number) -> list[list[str]]:
+    """Each owner, the greatest value first, with its cohort, its value and its Shapley value.
+
+    The last with its 95 % interval; "–" if that is not known.
+    """
+    joining, places, found = v.facts.joining, decimals(v), []
+    if joining is None or joining.symmetric.empty:
+        return []
+    frame = joining.symmetric.set_index("owner")
+    cohort = {name: k for k, names in enumerate(joining.cohorts, start=1) for name in names}
+    for i in map(int, v.order):
+        name = v.owners[i]
+        value, low, high = (
+            form(one, places) if np.isfinite(one) else "–" for one in map(float, frame.loc[name])
+        )
+        found.append([name, f"{cohort[name]}", form(v.mean[i], places), value, f"{low} … {high}"])
+    return found
+
+
+def _symmetric(v: Values) -> list[str]:
+    """The values beside those that they would be if nobody had come first."""
+    lines = [[printable(name), *rest] for name, *rest in symmetric_lines(v, plain_number)]
+    return ["", f"{SYMMETRIC}:", *align([SYMMETRIC_HEADINGS, *lines])] if lines else []
 
 
 def how_sure(v: Values) -> str:
@@ -232,9 +273,9 @@ def title_of(v: Values) -> list[str]:
     return [*lines, f"Stopped: {facts.stopped}."] if facts.stopped else lines
 
 
-def _short_table(v: Values) -> list[str]:
-    """The table; of many owners the first and the last of them."""
-    head, *lines = _table(v)
+def first_and_last(table: Sequence[str]) -> list[str]:
+    """A table with its head; of many owners the first and the last of them."""
+    head, *lines = table
     if (left := len(lines) - MOST_OWNERS) <= 0:
         return [head, *lines]
     half = MOST_OWNERS // 2

@@ -29,6 +29,7 @@ from dupre.notes import Note, select, warnings, worst_first
 from dupre.predictor.student import Spread
 from dupre.result.as_text import align, decimals
 from dupre.result.covariances import Uncertainty
+from dupre.result.remarks import order_of_joining
 from dupre.result.uncertainty import IN_NO_INTERVAL
 from dupre.result.values import Values
 from dupre.wording import (
@@ -128,7 +129,7 @@ class Changes:
         # Both results may say the same, of nearly the same numbers.
         shorts = dict.fromkeys(f"- {one.short}" for one in self.notes)
         told, more = list(shorts)[:MOST_NOTES], len(shorts) - MOST_NOTES
-        told += [f"- {more} more, with --json or in `notes`."] if more > 0 else []
+        told += [f"{more} more: `notes`, which --json has"] if more > 0 else []
         text = [
             f"{self.semivalue} {self.nouns} of two results",
             "",
@@ -170,10 +171,8 @@ def changes(before: Values, after: Values) -> Changes:
     Raises:
         InputError: the semivalue, the metric or the target is another, or nobody is in both.
     """
-    _check_comparable(before, after)
+    check_comparable(before, after)
     both = [name for name in np.array(after.owners)[after.order] if name in before.owners]
-    if not both:
-        raise InputError("no owner is in both results; compare results of the same owners")
     first, second = (np.array([v.owners.index(name) for name in both]) for v in (before, after))
     change = after.mean[second] - before.mean[first]
     one, other = (_left_over(before, after, v).spread() for v in (before, after))
@@ -219,8 +218,8 @@ def _left_over(before: Values, after: Values, v: Values) -> Uncertainty:
     )
 
 
-def _check_comparable(before: Values, after: Values) -> None:
-    """Raise InputError if the numbers of the two results do not mean the same."""
+def check_comparable(before: Values, after: Values) -> None:
+    """Raise InputError if the numbers of the two do not mean the same, or nobody is in both."""
     then, now = before.facts.provenance, after.facts.provenance
     places = {"metric": ("settings", "metric"), "target": ("data", "target")}
     stated = {"semivalue": (before.semivalue, after.semivalue)} | {
@@ -233,6 +232,23 @@ def _check_comparable(before: Values, after: Values) -> None:
                 f"these results cannot be compared: the {what} was {one}, now {other}; compare "
                 f"results of the same {what}"
             )
+    both = set(before.owners) & set(after.owners)
+    if not both:
+        raise InputError("no owner is in both results; compare results of the same owners")
+    first, second = (_order_of_joining(v, both) for v in (before, after))
+    if first != second:
+        raise InputError(
+            "these results cannot be compared: owners in both joined in the order "
+            f"{order_of_joining(first)}, now {order_of_joining(second)}; compare results of the "
+            "same order"
+        )
+
+
+def _order_of_joining(v: Values, some: set[str]) -> list[tuple[str, ...]]:
+    """Cohorts of some of the owners: who came or left changes nothing in the order of others."""
+    every = () if v.facts.joining is None else v.facts.joining.cohorts
+    cohorts = [tuple(sorted(some.intersection(cohort))) for cohort in every]
+    return [cohort for cohort in cohorts if cohort]
 
 
 def _fingerprints(v: Values) -> Mapping[str, str]:

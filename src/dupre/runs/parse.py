@@ -8,11 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add, mul
+from typing import TypeAlias
 
+from dupre._types import Names
 from dupre.checks import Bounds, check_bounds, finite
 from dupre.errors import InputError
 from dupre.game.estimators import Sample, regression
-from dupre.game.semivalues import Semivalue
+from dupre.game.precedence import Precedence, precedence
+from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import (
     Constant,
     Kernel,
@@ -50,6 +53,8 @@ RULES: dict[str, Callable[[], Rule]] = {
 }
 """Reasons to stop by name."""
 
+AnyRule: TypeAlias = Semivalue | Precedence | LeastCore
+
 _PART = r"(\d+(?:\.\d+)?)\s*([smhd])"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -73,6 +78,21 @@ class Choices:
     timeout: float | None = None
     prior: Prior | None = None
     strategy: Strategy | None = None
+
+    def by_joining(self, cohorts: tuple[Names, ...]) -> tuple[AnyRule, ...]:
+        """What is to be valued by, Shapley values by this order of joining if there is one."""
+        in_turn = precedence(cohorts) if cohorts else shapley
+        return tuple(in_turn if one is shapley else one for one in self.semivalues)
+
+
+def check_cohorts(spec: Spec) -> None:
+    """Raise InputError if an order of joining is stated that no value depends on."""
+    asked = spec.values.semivalues
+    if spec.data.cohorts is not None and shapley not in map(parse_values, asked):
+        raise InputError(
+            f"--cohorts is for Shapley values, but --semivalue is {', '.join(asked)}; add "
+            "--semivalue shapley, or leave out --cohorts"
+        )
 
 
 def parse_choices(spec: Spec) -> Choices:

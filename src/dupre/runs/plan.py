@@ -8,9 +8,11 @@ from math import comb
 
 import numpy as np
 
+from dupre.game.precedence import Precedence
 from dupre.notes import INFO, Code, Note, note, worst_first
 from dupre.predictor.calibration import Z95
 from dupre.result.as_text import coalition_count
+from dupre.result.remarks import order_of_joining
 from dupre.runs.owner_changes import OwnerChanges
 from dupre.runs.run import Run
 from dupre.tables.numbers import explain_forms
@@ -58,6 +60,7 @@ def plan(
             *_many_calls(utility),
         ],
         "values": [_values(run)],
+        "joined": [order_of_joining(run.cohorts)] if run.cohorts else [],
         "predictor": [run.choices.prior.text] if run.choices.prior is not None else [],
         "coalitions": [
             _trainings(run, known),
@@ -80,6 +83,7 @@ OPTIONS = {
     Code.IDENTIFIERS: "--drop",
     Code.LEAK: "--drop",
     Code.OTHER_SHEETS: "--sheet",
+    Code.TEXTS_FOR_NUMBERS: "--numbers",
     Code.UNEQUAL_CLASSES: "--metric",
 }
 """What to state of a note; the note itself is also on the page, where there are no options."""
@@ -196,11 +200,13 @@ def _validation(run: Run, rows: int) -> list[str]:
     if run.traits.folds > 1:
         times = f"{run.traits.folds} trainings, {run.traits.folds} times as long as one"
         lines.append(f"each coalition takes {times} (--folds changes it)")
+    if run.columns is not None and wanted.folds_in_time in run.columns.used:
+        lines.append(f"models are given {printable(str(wanted.folds_in_time))}, too (or --drop it)")
     return lines
 
 
 def _values(run: Run) -> str:
-    names = [semivalue.name for semivalue in run.choices.semivalues]
+    names = [semivalue.name for semivalue in run.semivalues]
     if len(names) == 1:
         return names[0]
     return f"{', '.join(names)}: all from the same trainings, chosen for {names[0]}"
@@ -208,7 +214,9 @@ def _values(run: Run) -> str:
 
 def _count_weighted(run: Run) -> int:
     """Coalitions that have a weight in the values for which trainings are chosen."""
-    n, first = run.owners.n, run.choices.semivalues[0]
+    n, first = run.owners.n, run.semivalues[0]
+    if isinstance(first, Precedence):
+        return sum(2 ** len(cohort) - 1 for cohort in first.cohorts)
     if isinstance(first, LeastCore):
         return int(2**n - 1)
     joined = np.isfinite(first.log_weights(n))  # coalitions of 0 to n - 1 others

@@ -11,13 +11,18 @@ from typing import Any
 import pandas as pd
 
 from dupre._types import Task
-from dupre.checks import check_empty_within
 from dupre.data.owners import Owners
-from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
+from dupre.runs.parse import (
+    Choices,
+    check_cohorts,
+    parse_bounds,
+    parse_choices,
+    parse_floor,
+)
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
 from dupre.tables import doubts, folds, models
-from dupre.tables.columns import Columns, columns_of
+from dupre.tables.features import Columns, columns_of
 from dupre.tables.read import (
     check_sheet,
     files_to_check,
@@ -40,9 +45,9 @@ def prepare_new(spec: Spec, validate: Validate | None = None) -> Run:
     the floor is raised to it.
     """
     check_sheet(spec.data, spec.utility.validation)
+    check_cohorts(spec)
     run = prepare(spec, validate)
-    empty, floor = run.utility.empty, run.traits.floor
-    check_empty_within(empty if floor is None else max(empty, floor), run.traits.bounds)
+    run.check_empty()
     return run
 
 
@@ -53,8 +58,12 @@ def prepare(spec: Spec, validate: Validate | None = None) -> Run:
     """
     data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
     frame = read_table(data, spec.history.forms)
-    forms = frame.attrs["forms"]
-    columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
+    forms, joined = frame.attrs["forms"], frame.attrs["cohorts"]
+    # When an owner joined says nothing of its rows: no model is given that.
+    unused = [*data.drop, *filter(None, [data.cohorts])]
+    columns = columns_of(
+        frame, owner=data.owner, target=data.target, drop=unused, groups=wanted.folds_by
+    )
     task = infer_task(frame, data)
     left_out = [name for name, _ in columns.left_out]
     advice = (
@@ -66,10 +75,12 @@ def prepare(spec: Spec, validate: Validate | None = None) -> Run:
         owners = _owners(used, used, data, columns, task)
         _check_choices(owners, choices, spec)
         advice = (*advice, *doubts.doubtful_names(owners.names))
-        return Run(spec, choices, owners, _external_utility(wanted), notes=advice, forms=forms)
+        elsewhere = _external_utility(wanted)
+        return Run(spec, choices, owners, elsewhere, joined, notes=advice, forms=forms)
     model = models.model(wanted.model, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
-    used = frame.drop(columns=list(data.drop) if model.raw else left_out)
+    dropped = [name for name in left_out if name in (*unused, wanted.folds_by)]
+    used = frame.drop(columns=dropped if model.raw else left_out)
     validation: Any
     if wanted.validation:
         validation = read_validation(wanted.validation, used, data)
@@ -78,16 +89,7 @@ def prepare(spec: Spec, validate: Validate | None = None) -> Run:
         validation, every = folds.split_of(frame, wanted, data), used
     owners = _owners(used, every, data, columns, task)
     _check_choices(owners, choices, spec)
-    utility = ModelUtility(
-        model.estimator,
-        owners,
-        validation=validation,
-        metric=models.metric(wanted.metric, task=task),
-        empty=wanted.empty,
-        floor=parse_floor(wanted.floor),
-        bounds=parse_bounds(wanted.bounds),
-        seed=spec.values.seed,
-    )
+    utility = _model_utility(spec, model.estimator, owners, validation)
     # With other columns no row would be as it was, which is refused later, and said better.
     if validate is not None and list(spec.history.columns) in ([], list(owners.columns or ())):
         utility = validate(utility)
@@ -96,6 +98,7 @@ def prepare(spec: Spec, validate: Validate | None = None) -> Run:
         choices,
         owners,
         utility,
+        joined,
         model.description,
         notes=(
             *validation_notes((traits := describe(utility)).validation),
@@ -123,6 +126,20 @@ def _check_choices(owners: Owners, choices: Choices, spec: Spec) -> None:
             estimator=choices.estimator,
             seed=spec.values.seed,
         )
+
+
+def _model_utility(spec: Spec, estimator: Any, owners: Owners, validation: Any) -> ModelUtility:
+    wanted = spec.utility
+    return ModelUtility(
+        estimator,
+        owners,
+        validation=validation,
+        metric=models.metric(wanted.metric, task=owners.task),
+        empty=wanted.empty,
+        floor=parse_floor(wanted.floor),
+        bounds=parse_bounds(wanted.bounds),
+        seed=spec.values.seed,
+    )
 
 
 def _external_utility(wanted: Utility) -> ExternalUtility:

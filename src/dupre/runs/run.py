@@ -13,16 +13,17 @@ from typing import cast
 
 import numpy as np
 
-from dupre.checks import Bounds
+from dupre._types import Names
+from dupre.checks import Bounds, check_empty_within
 from dupre.data.owners import Owners
 from dupre.notes import Note
 from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
-from dupre.runs.parse import Choices, parse_choices
+from dupre.runs.parse import AnyRule, Choices, parse_choices
 from dupre.spec import PER_OWNER, Spec
 from dupre.store.origin import Origin, of_owners, origin_of
 from dupre.store.store import Store, Stored
-from dupre.tables.columns import Columns
+from dupre.tables.features import Columns
 from dupre.tables.numbers import Forms, write_forms
 from dupre.utility.describe import Traits, describe
 from dupre.utility.model import ModelUtility
@@ -55,6 +56,7 @@ class Run:
         choices: the objects that it names.
         owners: with the rows to train on.
         utility: what is trained.
+        cohorts: owners who joined together, the first first; none if that is not stated.
         model: the preprocessing and the model in words, a line each.
         notes: what the data make worth knowing; they stay with the values.
         columns: what the columns hold; None if trainings are done elsewhere.
@@ -70,6 +72,7 @@ class Run:
     choices: Choices
     owners: Owners
     utility: ModelUtility | ExternalUtility
+    cohorts: tuple[Names, ...] = ()
     model: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     columns: Columns | None = None
@@ -85,6 +88,16 @@ class Run:
     def traits(self) -> Traits:
         """What the utility says of itself."""
         return describe(self.utility)
+
+    @property
+    def semivalues(self) -> tuple[AnyRule, ...]:
+        """What is to be valued by: Shapley values by order of joining, if that is stated."""
+        return self.choices.by_joining(self.cohorts)
+
+    def check_empty(self) -> None:
+        """Raise InputError if no data have a utility outside the bounds, raised to the floor."""
+        empty, floor = self.utility.empty, self.traits.floor
+        check_empty_within(empty if floor is None else max(empty, floor), self.traits.bounds)
 
     @property
     def budget(self) -> int | None:
@@ -143,7 +156,7 @@ class Run:
         target = self.spec.data.target
         if self.spec.is_external:
             return f"the score of a model for {target}, as recorded from trainings done elsewhere"
-        rows = count_things(len(self.trained.y_val), "validation row")
+        rows = count_things(self.traits.validation_rows, "validation row")
         return f"the score ({self.metric}) on {rows} of a model that predicts {target}"
 
     @property
@@ -157,8 +170,10 @@ class Run:
         if wanted.folds_in_time:
             return f"{self.traits.folds} folds in time, by {wanted.folds_in_time}"
         by = f" by {wanted.folds_by}" if wanted.folds_by else ""
+        counted, rows = self.traits.validation_rows, len(self.trained.y_val)
         every = "every row" if self._all_validate else "every row of the beginning"
-        return f"{self.traits.folds} folds{by} ({seed}), {every} validates once"
+        which = f"{every} validates" if counted == rows else f"{counted:,} of {rows:,} rows count"
+        return f"{self.traits.folds} folds{by} ({seed}), {which} once"
 
     @property
     def _all_validate(self) -> bool:

@@ -34,12 +34,12 @@ def train(run: Run, store: Path, screen: Display, client: Client | None) -> list
     The first semivalue decides what is trained; the others use the same trainings.
     """
     limits = {"budget": run.budget, "stop": run.choices.stop}
-    first = _value(run, 0, store, **limits, engine=_engine(run, client), progress=screen)
+    first = _value(run, 0, store, **limits, engine=engine_of(run, client), progress=screen)
     known = {"budget": first.facts.evaluated, "engine": Local(on_error=_on_error(run))}
     again = replace(run, spot_check=False)  # one spot check a command is enough
     others = [
         _value(again, which, store, **known, progress=False)
-        for which in range(1, len(run.choices.semivalues))
+        for which in range(1, len(run.semivalues))
     ]
     return [run.explain(v.with_facts(stopped=first.facts.stopped)) for v in (first, *others)]
 
@@ -58,7 +58,7 @@ def _value(run: Run, which: int, store: Path, **how: Any) -> Valuation:
 def _question(run: Run, which: int) -> dict[str, Any]:
     """What `value` and `Valuer` are both asked, by the names of their arguments."""
     return {
-        "semivalue": run.choices.semivalues[which],
+        "semivalue": run.semivalues[which],
         "estimator": run.choices.estimator,
         "kernel": run.choices.prior,
         "strategy": run.choices.strategy,
@@ -70,7 +70,8 @@ def _on_error(run: Run) -> OnError:
     return "skip" if run.spec.machine.skip_failures else "raise"
 
 
-def _engine(run: Run, client: Client | None) -> Dask | Local:
+def engine_of(run: Run, client: Client | None) -> Dask | Local:
+    """Where the trainings of a run are done."""
     timeout, on_error = run.choices.timeout, _on_error(run)
     if client is not None:
         return Dask(client, timeout=timeout, on_error=on_error)
@@ -106,7 +107,7 @@ def stored_values(run: Run, store: Path, *further: Note) -> list[Valuation]:
     with run.open(store) as kept:
         used, notes, valuations = kept.evaluations(), kept.origin.notes(), []
         frame = as_frame(used)
-        for which in range(len(run.choices.semivalues)):
+        for which in range(len(run.semivalues)):
             valuer = _valuer(run, kept, which)
             valuation = valuer.values()
             if valuer.designed:  # before that, an interval says little of the next ones

@@ -102,7 +102,7 @@ class Traits:
     @property
     def validation_rows(self) -> int:
         """Validation rows that count, copies of a row as one; 0 if they are not known."""
-        return 0 if self.validation is None else self.validation.equal.counted
+        return 0 if self.validation is None else self.validation.counted
 
     @property
     def may_resample(self) -> bool:
@@ -144,6 +144,11 @@ class Traits:
     def fingerprint(self) -> dict[str, Part]:
         """What the utility of a coalition depends on besides its rows, part by part."""
         return _fingerprint(self.utility)
+
+    def for_owners(self, owners: Owners) -> Any:
+        """The utility of other owners, on the same validation rows; a callable knows them all."""
+        known = isinstance(self.utility, ModelUtility)
+        return self.utility.with_owners(owners) if known else self.utility
 
     def is_trained(self, members: Names) -> bool:
         """Whether a coalition's utility comes from a model."""

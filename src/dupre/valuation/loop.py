@@ -113,7 +113,7 @@ class Loop:
             self._train(self.trainings.missing(()))
             self.valuer.empty = mean_score(self.trainings.utilities(()))
         if not self.found:  # bounds of a run that has begun can no longer be corrected
-            self.valuer.question.check_empty(self.valuer.empty)
+            self.valuer.check_empty()
 
     def _finish(self, batch: list[Names]) -> str:
         """Evaluate what is left of a batch; why the run ends in the middle of it, or nothing."""
@@ -228,7 +228,8 @@ class Loop:
         """
         valuer = self.valuer
         # With room for all that is left there is nothing to choose, so workers need not wait.
-        no_choice = self.settings.stop is None and self._left >= valuer.left
+        may_end = self.settings.stop is not None or valuer.question.strategy.ends
+        no_choice = not may_end and self._left >= valuer.left
         size = valuer.left if no_choice else valuer.first_left or valuer.question.batch
         self.clock.choices += not valuer.first_left
         batch = valuer.suggest(min(size, self._left)) if size else []

@@ -42,6 +42,12 @@ DECISIVE = 0.5
 MOST_NAMED = 2
 """Trainings named, and owners of each."""
 
+NOT_CORRECTED = note(
+    Code.NOT_CORRECTED,
+    "too few random coalitions are evaluated to estimate the error of the predictor; the values "
+    "are not corrected.",
+)
+
 FEWEST_RESAMPLES = 20
 """Resamples below which a note says that they tell little.
 

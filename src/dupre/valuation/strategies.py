@@ -78,7 +78,7 @@ class Active(Strategy):
         if not (self.uniform and stated):
             return super().with_budget(n, limit, stated=stated)
         room = limit - self.check
-        first = min(self.first or (room + 1) // 2, room)
+        first = min((room + 1) // 2 if self.first is None else self.first, room)
         return replace(self, first=first, batch=self.batch or max(1, room - first))
 
     def choose(self, state: State, k: int, rng: np.random.Generator) -> Ints:
@@ -188,8 +188,8 @@ def suggest(state: State, k: int) -> Ints:
     Fewer than k where the first design ends; none when nothing is left to gain.
     """
     k, still_open = whole(k, "the number of coalitions to suggest", least=1), state.open
-    if k >= len(still_open):  # nothing to choose, so nothing to fit
-        return still_open
+    if k >= len(still_open) and not state.question.strategy.ends:
+        return still_open  # nothing to choose, so nothing to fit
     first = state.first_left[:k]
     return first if first.size else _choose(state, k)
 
@@ -211,6 +211,8 @@ def _choose(state: State, k: int) -> Ints:
     if known and state.beliefs.check_failed:
         # By chance, whatever the strategy: the values then rely on random draws alone.
         return _next_draws(state, k)
+    if not known and strategy.newcomer:
+        state.require_utility()  # of the present owners: a quote follows from what is known of them
     if not known and not strategy.in_order and not strategy.corrected:
         return _heaviest_first(state)[:k]  # all that was to come first is pending, or failed
     # By the number of evaluations: a run that is resumed chooses as it would have.

@@ -6,7 +6,7 @@ A contradiction is refused here; `observe` then makes the record that all else i
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -58,20 +58,21 @@ class Recorded:
 
     @property
     def empty(self) -> float:
-        """Utility of no data."""
+        """Utility of no data, as it was told."""
         return self._empty
 
-    def take_over(self, other: Recorded, owners: Collection[str]) -> None:
-        """Record what is recorded elsewhere of coalitions of these owners."""
-        for members, several in other.trainings.items():
-            if set(members) <= set(owners):
-                self.record(members, several)
-        for members, reason in other.failures.items():
-            if set(members) <= set(owners):
-                self.record_failure(members, reason)
-        for members, several in other.deals.items():
-            if set(members) <= set(owners):
-                self.record_deals(members, several)
+    def take(self, other: Recorded, owners: Iterable[str]) -> None:
+        """All that another one was told of coalitions of these owners alone."""
+        ours = set(owners)
+        for names, scores in other.scored.items():
+            if ours.issuperset(names):
+                self.record(names, scores)
+        for names, reason in other.failures.items():
+            if ours.issuperset(names):
+                self.record_failure(names, reason)
+        for names, utilities in other.deals.items():
+            if ours.issuperset(names):
+                self.record_deals(names, utilities)
         self.averaged, self.deals_rows = other.averaged, other.deals_rows
 
     def tell_empty(self, utility: float) -> None:
