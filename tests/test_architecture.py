@@ -58,17 +58,17 @@ LINES = {
     "game": 1_411,
     "data": 1_248,
     "predictor": 1_907,
-    "utility": 1_772,
+    "utility": 1_795,
     "training": 898,
-    "store": 1_314,
+    "store": 1_299,
     "result": 2_258,
     "baselines": 613,
-    "valuation": 3_537,
+    "valuation": 3_536,
     "benchmark": 617,
     "report": 2_034,
     "tables": 2_184,
-    "runs": 2_277,
-    "cli": 1_205,
+    "runs": 2_281,
+    "cli": 1_206,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""

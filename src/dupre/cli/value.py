@@ -37,13 +37,14 @@ def value(
     """
     from dupre.runs.directory import read_spec
     from dupre.runs.prepare import prepare_new
+    from dupre.store.store import Stored
 
     if config is None:
         spec = o.as_spec(data, stated)
     else:
         spec = o.change_spec(read_spec(config), config, data, stated)
     directory = output.directory_for(run, data or spec.data.path)
-    prepared = prepare_new(directory.with_history(spec), directory.store)
+    prepared = prepare_new(directory.with_history(spec), Stored(directory.store).validate)
     train(directory, replace(prepared, spot_check=spot_check), printing)
 
 
