@@ -54,21 +54,21 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_069,
+    "root": 1_112,
     "game": 1_411,
     "data": 1_248,
     "predictor": 1_907,
-    "utility": 1_795,
+    "utility": 1_810,
     "training": 898,
     "store": 1_299,
-    "result": 2_258,
+    "result": 2_279,
     "baselines": 613,
-    "valuation": 3_536,
+    "valuation": 3_550,
     "benchmark": 617,
-    "report": 2_034,
-    "tables": 2_184,
-    "runs": 2_281,
-    "cli": 1_206,
+    "report": 2_052,
+    "tables": 2_185,
+    "runs": 2_278,
+    "cli": 1_208,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""

@@ -36,6 +36,9 @@ FORMULA = ("=", "+", "-", "@")
 ROWS_HELD_OUT = "rows held out"
 """The section of a provenance that numbers the rows of each owner that validate."""
 
+WEIGHTS = "weights of owners"
+"""The section of a provenance that has the part of a score that each owner's rows decide."""
+
 ROWS_OF = "rows of "
 """What the digest of an owner's rows is called among the fingerprints, before the name."""
 
@@ -114,6 +117,11 @@ def json_numbers(numbers: Iterable[float]) -> str:
     """Numbers as a short JSON list that keeps every digit; NaN is null."""
     plain = [None if math.isnan(number) else number for number in numbers]
     return json.dumps(plain, separators=(",", ":"))
+
+
+def deal_in_words(folds: int) -> str:
+    """What chance decided when rows were split into so many folds."""
+    return "split of the rows" if folds == 1 else "deal of the folds"
 
 
 def join_list(parts: Iterable[str], most: int = MOST_NAMED) -> str:
