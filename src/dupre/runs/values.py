@@ -95,6 +95,8 @@ def _valuer(run: Run, kept: Store, which: int) -> Valuer:
     for members in stored_coalitions(kept):
         if utilities := [e.score for _, e in sorted(kept.utilities(members).items())]:
             record(valuer, members, utilities, run.traits, run.spec.values.repeats)
+            if seconds := kept.seconds(members):
+                valuer.record_seconds(members, seconds)
         else:
             first = next(iter(kept.failures(members).values()))
             valuer.record_failure(members, first.failure)

@@ -192,6 +192,8 @@ class Loop:
                 for names in self.store.same(members):
                     if utilities := self._counting_scores(names):
                         self._record(names, utilities)
+                        if seconds := self.store.seconds(names):
+                            self.valuer.record_seconds(names, seconds)
 
     def _counting_scores(self, members: Names) -> list[float]:
         """The scores of a coalition by repeat; those of further deals only tell of the deal."""

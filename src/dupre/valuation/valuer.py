@@ -209,6 +209,18 @@ class Valuer:
         self._recorded.record_deals(members, utilities)
         self._recorded.averaged, self._recorded.deals_rows = averaged, other_rows
 
+    def record_seconds(self, members: Iterable[str], seconds: float) -> None:
+        """Record how long one training of a coalition took; of several times the shortest counts.
+
+        `Active(per="second")` needs them of the first design; nothing else depends on them.
+
+        Raises:
+            InputError: an unknown owner, the empty coalition, or a number that is not above zero.
+        """
+        before, self._state = self._state, None
+        if not self._recorded.record_seconds(members, seconds):
+            self._state = before
+
     @one_blas_thread
     def suggest(self, k: int = 1, *, pending: Iterable[Iterable[str]] = ()) -> list[Names]:
         """Up to k coalitions to evaluate next; none when nothing is left to gain.
