@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 @o.states(
     "owner target validation folds folds_by folds_in_time holdout equal_owners model "
     "metric empty floor bounds semivalues samples kernel "
-    "prior_mean strategy budget until time jobs dask repeats skip_failures timeout task delimiter "
-    "drop decimal numbers encoding sheet skip_empty seed",
+    "prior_mean strategy budget until time jobs dask repeats skip_failures timeout price "
+    "task delimiter drop decimal numbers encoding sheet skip_empty seed",
 )
 def value(
     printing: output.Printing,
@@ -62,9 +62,11 @@ def train(
         known = values.count_known(run, directory.store)
         accept_loss(directory, run, accept=accept)  # before the settings of the last run are lost
         output.write_spec(directory, run.spec)
-        output.say(plan(run, str(directory), known, directory.earlier_owners))
+        each = values.expected_seconds(run, directory.store)
+        output.say(plan(run, str(directory), known, directory.earlier_owners, each=each))
         with output.redirect_stdout_to_stderr():
-            valuations = values.train(run, directory.store, display(True), client)
+            screen = display(True, run.spec.machine.hourly)
+            valuations = values.train(run, directory.store, screen, client)
         kept = directory.write_results(valuations)
     # After the lock: a reader that is slow, or gone, keeps nobody waiting.
     printing.print(valuations, directory)

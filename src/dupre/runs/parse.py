@@ -134,18 +134,23 @@ def _parse_sum(text: str) -> Kernel:
 
 
 def parse_strategy(text: str) -> Strategy:
-    """The strategy of "active", "active:Ada,Ben", "half-active:Ada" or "uniform"."""
+    """The strategy of "active", "active:Ada,Ben", "half-active", "active-per-second", "uniform"."""
     name, colon, owners = text.strip().partition(":")
     name = name.strip().lower()
     if name == "uniform" and not colon:
         return Uniform()
-    if name not in ("active", "half-active"):
+    if name not in ("active", "half-active", "active-per-second"):
         raise InputError(
             f"--strategy {text!r} is not known; expected active, half-active (half of the budget "
-            "drawn uniformly) or uniform; active:OWNER or active:OWNER,OWNER spends it on these"
+            "drawn uniformly), active-per-second (what helps most for its time) or uniform; "
+            "active:OWNER or active:OWNER,OWNER spends it on these"
         )
     listed = names_in(owners) if owners.startswith("[") else map(str.strip, owners.split(","))
-    return Active(uniform=name != "active", focus=tuple(listed) if colon else None)  # type: ignore[arg-type]
+    return Active(
+        uniform=name == "half-active",
+        focus=tuple(listed) if colon else None,  # type: ignore[arg-type]
+        per="second" if name == "active-per-second" else "training",
+    )
 
 
 def parse_floor(text: str | None) -> float | bool | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable
 from math import comb
 
@@ -20,16 +21,19 @@ from dupre.valuation.deals import FURTHER
 from dupre.valuation.question import LeastCore
 from dupre.valuation.second_trainings import CHECKED, count_needed
 from dupre.valuation.validation_rows import FEWEST_ROWS
-from dupre.wording import count_things, join_list, printable, quote, write_apart
+from dupre.wording import count_things, in_minutes, join_list, printable, quote, write_apart
 
 MOST_LISTED = 12
 """Owners up to which each is named with its rows, and classes up to which each is named."""
 
 
-def plan(run: Run, directory: str, known: int, before: Names = ()) -> str:
+def plan(
+    run: Run, directory: str, known: int, before: Names = (), *, each: float | None = None
+) -> str:
     """Owners, model, metric and trainings of a run in this directory.
 
-    `known` trainings are stored already; `before` are the owners of the result so far.
+    `known` trainings are stored already; `before` are the owners of the result so far; `each` are
+    the seconds that one more coalition is expected to take, None if that is not known.
     """
     utility = run.trained
     found = {
@@ -48,6 +52,7 @@ def plan(run: Run, directory: str, known: int, before: Names = ()) -> str:
             _trainings(run, known),
             *_second_trainings(run),
             *_count_trainings(run, known),
+            *_time(run, known, each),
         ],
         "where": [_where(run)],
         "run": [directory],
@@ -268,6 +273,27 @@ def _count_trainings(run: Run, known: int) -> list[str]:
         return []
     range_ = f"{models[0]:,} to " if models[0] < models[1] else ""
     return [f"{range_}{count_things(models[1], 'training')} in all"]
+
+
+def _time(run: Run, known: int, each: float | None) -> list[str]:
+    """How long the trainings that are left take, or how many fit into the time of the run."""
+    # How many workers a cluster has is not known here; the progress of the run counts them in.
+    if each is None or run.spec.machine.dask:
+        return []
+    jobs, stop, price = run.spec.machine.jobs, run.choices.stop, run.spec.machine.hourly
+    pace = each / (jobs if jobs > 0 else os.cpu_count() or 1)
+    every = _count_weighted(run)
+    left = max(0, min(every if run.budget is None else run.budget, every) - known)
+    limit = None if stop is None else stop.seconds
+    if run.budget is None and limit is None:
+        return []  # as many as it takes
+    fits = left if limit is None else min(left, int(limit / pace))
+    if not (minutes := in_minutes(fits * pace)):
+        return []
+    cost = "" if price is None else f", {price.of(fits * pace)}"
+    if fits < left:
+        return [f"about {fits:,} more are expected to fit into the time{cost}"]
+    return [f"{fits:,} more are expected to take {minutes}{cost}"]
 
 
 def _where(run: Run) -> str:

@@ -130,6 +130,15 @@ def stored_values(run: Run, store: Path, *further: Note) -> list[Valuation]:
     return valuations
 
 
+def expected_seconds(run: Run, store: Path) -> float | None:
+    """How long the trainings of one more coalition take on average, one after the other.
+
+    None unless the first design is stored: it shows what trainings cost.
+    """
+    each = stored_valuer(run, store).state.seconds_each if store.exists() else None
+    return None if each is None else each * (run.spec.values.repeats or 1)
+
+
 def count_trained(run: Run, store: Path) -> int:
     """How many coalitions have a utility in the store, each counted by its members."""
     if not store.exists():  # opening it would make one

@@ -37,7 +37,7 @@ class Cost:
     growth: float
     power: float
 
-    def seconds(self, rows: Ints | Floats) -> Floats:
+    def seconds(self, rows: Ints | int) -> Floats:
         """Of trainings on so many rows, (m,)."""
         return np.asarray(self.fixed + self.growth * np.asarray(rows, np.float64) ** self.power)
 

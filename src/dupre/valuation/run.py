@@ -85,6 +85,7 @@ def run(asked: Asked) -> Valuation:
             stale=store.stale,
             rounds=_rounds(store, key),
             forecast=_forecast(valuer, valuation),
+            seconds_each=loop.seconds_each,
             contributions=valuer.contributions(),
         )
         unused = {e.training.members for e in every if e.utility is not None}

@@ -104,7 +104,7 @@ class Active(Strategy):
             among = np.searchsorted(unknown, _candidates(W, state.open, rng))
         under_way = np.searchsorted(some, state.pending)
         seconds = state.seconds(some) if self.per == "second" else None
-        return some[active_batch(posterior, among, k, under_way, seconds=seconds)]
+        return some[active_batch(posterior, among, k, under_way, seconds)]
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,6 @@ def active_batch(
     candidates: Ints,
     count: int,
     pending: Ints = NOTHING,
-    *,
     seconds: Floats | None = None,
 ) -> Ints:
     """Up to `count` of the candidates that most reduce the summed variance of the functionals.

@@ -1,0 +1,235 @@
+"""Time to the same interval width: coalitions chosen per second against chosen per training.
+
+    python benchmarks/cost.py [--games NAME ...] [--seeds N]
+
+Nine owners hold rows of sizes that fall by a third from one to the next, so that trainings take
+between a hundredth and all of the longest. All coalitions of a game are trained once, one after the
+other on one core, and the seconds of the processor are measured: what else a machine does counts
+little. Then both strategies are played on these tables: what they add up is the measured seconds of
+the trainings that they ask for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import joblib
+import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC, SVR
+
+import dupre
+from dupre.benchmark.trained import digits
+from dupre.game.coalitions import all_coalitions, to_names
+from dupre.valuation.cost import fit_cost
+from dupre.valuation.strategies import Active
+from games import housing
+
+N = 9
+RATIO = 0.65
+"""Rows of an owner over those of the one before it."""
+
+COUNTS = (4 * N, 6 * N, 8 * N)
+"""Trainings after which the width is taken that both must reach."""
+
+MOST = 25 * N
+STRATEGIES = {
+    "per training": Active(),
+    "per second": Active(per="second"),
+    "per second, first n + 1": Active(per="second", first=N + 1),
+}
+
+
+def _owner(total: int) -> np.ndarray:
+    share = RATIO ** np.arange(N)
+    rows = np.round(total * share / share.sum()).astype(int)
+    return np.repeat(np.arange(N), rows)[:total]
+
+
+def _housing(model: object, total: int) -> dupre.ModelUtility:
+    X, X_val, y, y_val = map(np.asarray, housing(train=total))
+    owner = _owner(total)
+    owners = dupre.Owners.from_arrays(X[: len(owner)], y[: len(owner)], owner)
+    return dupre.ModelUtility(model, owners, validation=(X_val, y_val), metric="r2")
+
+
+def boosting() -> dupre.ModelUtility:
+    return _housing(GradientBoostingRegressor(n_estimators=50, random_state=0), 2_500)
+
+
+def support_vectors() -> dupre.ModelUtility:
+    scaled = TransformedTargetRegressor(SVR(C=10.0), transformer=StandardScaler())
+    # arcsinh: the columns have very long tails.
+    return _housing(make_pipeline(FunctionTransformer(np.arcsinh), StandardScaler(), scaled), 2_500)
+
+
+def digits_support_vectors() -> dupre.ModelUtility:
+    X, X_val, y, y_val = digits()
+    order, owner = np.random.default_rng(0).permutation(len(y)), _owner(len(y))
+    owners = dupre.Owners.from_arrays(X[order][: len(owner)], y[order][: len(owner)], owner)
+    return dupre.ModelUtility(
+        SVC(probability=True, random_state=0), owners, validation=(X_val, y_val)
+    )
+
+
+GAMES: dict[str, Callable[[], dupre.ModelUtility]] = {
+    "housing-boosting-9": boosting,
+    "housing-svr-9": support_vectors,
+    "digits-svc-9": digits_support_vectors,
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A game of which all coalitions were trained.
+
+    Attributes:
+        owners: who holds which rows.
+        empty: utility of no data.
+        utilities, seconds: of all coalitions by their names.
+        values: the exact Shapley values.
+    """
+
+    owners: dupre.Owners
+    empty: float
+    utilities: dict[tuple[str, ...], float]
+    seconds: dict[tuple[str, ...], float]
+    values: np.ndarray
+
+
+def train(name: str) -> Table:
+    """Train every coalition of a game, in random order: what slows a machine down hits all."""
+    utility = GAMES[name]()
+    owners, members = utility.owners, all_coalitions(N)
+    utility(owners.names)  # the first training of a process loads libraries
+    utilities, seconds = {}, {}
+    for code in np.random.default_rng(0).permutation(len(members)):
+        names = to_names(members[code], owners.names)
+        start = time.process_time()
+        utilities[names] = float(utility(names))
+        seconds[names] = time.process_time() - start
+    W = dupre.estimators.exact(dupre.shapley, N)
+    u = np.array([utilities[to_names(row, owners.names)] for row in W.members])
+    return Table(owners, utility.empty, utilities, seconds, W.W @ u + W.empty * utility.empty)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is known after a batch: trainings and seconds so far, and how well values are known."""
+
+    trainings: int
+    seconds: float
+    widest: float
+    covered: float
+
+
+def play(table: Table, strategy: Active, seed: int, until: Callable[[Look], bool]) -> list[Look]:
+    """Batch after batch of n coalitions, as `dupre.value` does."""
+    valuer = dupre.Valuer(
+        table.owners,
+        empty=table.empty,
+        strategy=strategy,
+        by_content=True,
+        bounds=(None, 1.0),
+        seed=seed,
+    )
+    spent, looks = 0.0, []
+    while valuer.left and not (looks and until(looks[-1])):
+        for members in valuer.suggest(valuer.first_left or N):
+            valuer.record(members, table.utilities[members])
+            valuer.record_seconds(members, table.seconds[members])
+            spent += table.seconds[members]
+        valuation = valuer.interim_values()
+        bounds = valuation.interval().to_numpy()
+        inside = (bounds[:, 0] <= table.values) & (table.values <= bounds[:, 1])
+        widest = float(valuation.uncertainty.widest)
+        looks.append(Look(valuer.evaluated, spent, widest, float(inside.mean())))
+    return looks
+
+
+def compare(table: Table, seed: int) -> list[tuple[str, int, Look | None, Look]]:
+    """For each strategy and count: the first look as narrow as counting was by then, and that."""
+    base = play(table, STRATEGIES["per training"], seed, lambda look: look.trainings >= COUNTS[-1])
+    narrowest = min(look.widest for look in base)
+    found = []
+    for name, strategy in STRATEGIES.items():
+        looks = base
+        if strategy.per == "second":
+            looks = play(
+                table,
+                strategy,
+                seed,
+                lambda look: look.widest <= narrowest or look.trainings >= MOST,
+            )
+        for count in COUNTS:
+            goal = min(look.widest for look in base if look.trainings <= count + N - 1)
+            reached = next(look for look in base if look.widest <= goal)
+            ours = next((look for look in looks if look.widest <= goal), None)
+            found.append((name, count, ours, reached))
+    return found
+
+
+def report(name: str, table: Table, seeds: int) -> None:
+    """Print the rows of a game."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        runs = joblib.Parallel(n_jobs=-1)(
+            joblib.delayed(compare)(table, seed) for seed in range(seeds)
+        )
+    rows = np.array([sum(table.owners.rows[table.owners.names.index(o)] for o in c)
+                     for c in table.seconds])  # fmt: skip
+    seconds = np.array(list(table.seconds.values()))
+    cost = fit_cost(rows, seconds)
+    print(
+        f"\n### {name}: {seconds.min():.2g} to {seconds.max():.2g} s a training, growing as "
+        f"{cost.fixed:.2g} + rows^{cost.power:g}\n"
+    )
+    print("| chosen | width of | ± | trainings | seconds | counting: trainings | seconds |"
+          " ratio of seconds | 95 % intervals cover |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|---|")
+    for strategy in STRATEGIES:
+        for count in COUNTS:
+            cells = [
+                (ours, base)
+                for run in runs
+                for label, of, ours, base in run
+                if (label, of) == (strategy, count)
+            ]
+            base = [look for _, look in cells]
+            if any(ours is None for ours, _ in cells):
+                print(f"| {strategy} | {count // N}n | not reached by {MOST} trainings |")
+                continue
+            ours = [look for look, _ in cells]
+            ratio = np.exp(np.mean([np.log(a.seconds / b.seconds) for a, b in cells]))
+            print(
+                f"| {strategy} | {count // N}n | {np.mean([b.widest for b in base]):.2g} "
+                f"| {np.mean([a.trainings for a in ours]):.0f} "
+                f"| {np.mean([a.seconds for a in ours]):.3g} "
+                f"| {np.mean([b.trainings for b in base]):.0f} "
+                f"| {np.mean([b.seconds for b in base]):.3g} "
+                f"| {ratio:.2f} | {100 * np.mean([a.covered for a in ours]):.0f} % |"
+            )
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--games", nargs="*", choices=GAMES, default=list(GAMES))
+    parser.add_argument("--seeds", type=int, default=5)
+    arguments = parser.parse_args()
+    print(f"\n## Cost (`python benchmarks/cost.py`, {arguments.seeds} seeds)")
+    for name in arguments.games:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            table = train(name)
+        report(name, table, arguments.seeds)
+
+
+if __name__ == "__main__":
+    _main()
