@@ -43,7 +43,7 @@ MOST = 25 * N
 STRATEGIES = {
     "per training": Active(),
     "per second": Active(per="second"),
-    "per second, first n + 1": Active(per="second", first=N + 1),
+    "per second, first 2n + 1": Active(per="second", first=2 * N + 1),
 }
 
 

@@ -20,6 +20,7 @@ from dupre.utility.model import ModelUtility
 from dupre.valuation.deals import FURTHER
 from dupre.valuation.question import LeastCore
 from dupre.valuation.second_trainings import CHECKED, count_needed
+from dupre.valuation.strategies import check_strategy
 from dupre.valuation.validation_rows import FEWEST_ROWS
 from dupre.wording import count_things, in_minutes, join_list, printable, quote, write_apart
 
@@ -156,7 +157,7 @@ def _few_validation_rows(run: Run) -> list[Note]:
 
 def _few_trainings(run: Run, known: int) -> list[Note]:
     """Whether the budget ends before the first design does."""
-    first = min(2 * run.owners.n + 1, _count_weighted(run))
+    first = _count_first(run)
     if run.budget is None or max(run.budget, known) >= first:
         return []
     text = (
@@ -206,6 +207,11 @@ def _count_weighted(run: Run) -> int:
     return sum(comb(n, size) for size in range(1, n + 1) if counts[size])
 
 
+def _count_first(run: Run) -> int:
+    """Coalitions with which a run begins."""
+    return min(check_strategy(run.choices.strategy).design(run.owners.n), _count_weighted(run))
+
+
 def _trainings(run: Run, known: int) -> str:
     n, budget, stop = run.owners.n, run.budget, run.choices.stop
     counting, possible = _count_weighted(run), f"{coalition_count(n)} possible"
@@ -237,7 +243,7 @@ def _second_trainings(run: Run) -> list[str]:
     """Whether a few coalitions are trained twice."""
     utility = run.trained
     if run.spec.values.repeats is None and run.traits.deals:
-        first = min(2 * run.owners.n + 1, _count_weighted(run), run.budget or 2**run.owners.n)
+        first = min(_count_first(run), run.budget or 2**run.owners.n)
         what = "splits" if run.traits.folds == 1 else "deals of the folds"
         return [f"{first} of them under {FURTHER} further {what}, to know what these change"]
     if run.spec.values.repeats is not None or utility.deterministic:
@@ -265,7 +271,7 @@ def _count_trainings(run: Run, known: int) -> list[str]:
     left = max(0, min(run.budget, _count_weighted(run)) - known)
     least = most = 0
     if repeats is None and run.traits.deals and not known:
-        least = most = FURTHER * min(2 * run.owners.n + 1, left)
+        least = most = FURTHER * min(_count_first(run), left)
     elif repeats is None and not run.trained.deterministic and not known:
         least, most = (min(left, count) for count in (CHECKED, count_needed(left)))
     models = [folds * (left * (repeats or 1) + again) for again in (least, most)]

@@ -206,9 +206,11 @@ def _infer_core(state: State, name: str, draws: int) -> Valuation:
 def _facts(state: State, **found: Any) -> Facts:
     """What a valuation says besides the values."""
     question, observed = state.question, state.observed
+    missing = ~state.recorded[question.most_important]
+    guessed = not state.recorded[question.needed].all()
     return Facts(
         grand_predicted=bool(np.isnan(state.utilities_at(state.everyone)[0])),
-        first_left=int((~state.recorded[question.most_important]).sum()),
+        first_left=int(missing.sum()) if guessed else 0,
         empty=observed.empty,
         floor=observed.floor,
         floored=int(observed.raised.sum()),

@@ -120,7 +120,8 @@ class Loop:
 
     def _finish(self, batch: list[Names]) -> str:
         """Evaluate what is left of a batch; why the run ends in the middle of it, or nothing."""
-        self.each = self.valuer.state.seconds_each  # once a batch: it looks at every coalition
+        self.each = None
+        self._expect()
         while missing := self._missing(batch):
             self._train(missing)
             if self._is_over():
@@ -164,6 +165,11 @@ class Loop:
                 found.append(members)
         return found
 
+    def _expect(self) -> None:
+        """Note what the first design shows, once a batch: it takes a look at every coalition."""
+        if self.each is None:
+            self.each = self.valuer.state.seconds_each
+
     def _rows(self, members: Names) -> int:
         """Rows of a coalition."""
         names = self.valuer.owners.names
@@ -190,6 +196,7 @@ class Loop:
                 self._observe([evaluation.training.members])
                 self.clock.trained += evaluation.seconds
                 self._note_time(evaluation)
+                self._expect()
                 self._show()
         if self.trainings.failed is not None:
             raise self._error(self.trainings.failed, every=False)
@@ -264,7 +271,8 @@ class Loop:
         """Evaluations under further deals that are still to come."""
         if self.settings.repeats is not None or not self.settings.traits.deals:
             return 0
-        first = min(len(self.valuer.question.most_important), self.budget)
+        asked = self.valuer.question
+        first = min(asked.strategy.design(asked.owners.n), asked.counting, self.budget)
         done = sum(len(self.trainings.scores(members)) - 1 for members in self.valuer.dealt)
         return max(0, first * deals.FURTHER - done)
 

@@ -131,7 +131,11 @@ class Strategy(ABC):
             limit: coalitions to evaluate at most.
             stated: whether the user chose this limit.
         """
-        return replace(self, first=min(self.first or 2 * n + 1, limit - self.check))
+        return replace(self, first=min(self.first or self.design(n), limit - self.check))
+
+    def design(self, n: int) -> int:
+        """How many coalitions of n owners must be evaluated before values are no first guess."""
+        return 2 * n + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,13 +245,19 @@ class Question:
         return self._design(2 * self.owners.n + 1)
 
     @cached_property
+    def needed(self) -> Ints:
+        """What must be evaluated before values are no first guess."""
+        count = self.strategy.design(self.owners.n)
+        return self.most_important if count == 2 * self.owners.n + 1 else self._design(count)
+
+    @cached_property
     def heaviest(self) -> Ints:
         """The first design: what is evaluated before anything is predicted."""
-        count = self.strategy.first or 2 * self.owners.n + 1
+        count = self.strategy.first or self.strategy.design(self.owners.n)
         if self.strategy.in_order or self.strategy.uniform:
             return self.order[:count]
         # A design of the default size is not drawn twice: both are then the same.
-        return self.most_important if count == len(self.most_important) else self._design(count)
+        return self.needed if count == len(self.needed) else self._design(count)
 
     def _design(self, count: int) -> Ints:
         """Up to `count` coalitions to begin with."""

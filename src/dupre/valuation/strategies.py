@@ -23,6 +23,7 @@ from dupre.game.coalitions import unknown_owner
 from dupre.game.ties import descending_order, first_largest
 from dupre.game.weights import column_norms
 from dupre.predictor.gp import EXACT_UP_TO, Posterior
+from dupre.valuation.first_design import FEW_OWNERS
 from dupre.valuation.question import Question, Strategy
 from dupre.valuation.state import LEAST_CORRECTION, State
 
@@ -45,7 +46,9 @@ class Active(Strategy):
             suffix -a. In `dupre.value` it is half of the budget by default, and the other half is
             one batch: DUPRE Alg. 2.
         per: "training", or "second" for the coalitions that reduce it most for the time they are
-            expected to take. That is fitted to the seconds of the first design, once.
+            expected to take. That is fitted to the seconds of the first design, once, which is of
+            n + 1 coalitions then, for up to 12 owners: all of them together and each alone. Those
+            of all but one take nearly as long as all, and come where they are worth it.
     """
 
     focus: Focus = None
@@ -77,6 +80,11 @@ class Active(Strategy):
         names = question.owners.names
         if unknown := [name for name in self._focus if name not in names]:
             raise unknown_owner(unknown[0], names, "as focus of the strategy")
+
+    def design(self, n: int) -> int:
+        """Per second as few as show what trainings cost: they cover the values as well."""
+        # Of more owners groups of sizes between come first, which are not as dear.
+        return n + 1 if self.per == "second" and n <= FEW_OWNERS else super().design(n)
 
     def with_budget(self, n: int, limit: int, *, stated: bool) -> Strategy:
         """A budget that was stated is divided into halves if the first is drawn uniformly."""

@@ -124,7 +124,7 @@ def value(
         bounds=traits.bounds,
         seed=seed,
     )
-    check_correction(valuer.state, limit, asked.first or 2 * owners.n + 1)
+    check_correction(valuer.state, limit, asked.first or asked.design(owners.n))
     given = known_scores(known, partial(has_contents, contents))
     check_known_empty(given.get((), ()), empty)
     for members in filter(None, given):
