@@ -36,15 +36,17 @@ N = 9
 RATIO = 0.65
 """Rows of an owner over those of the one before it."""
 
-COUNTS = (4 * N, 6 * N, 8 * N)
-"""Trainings after which the width is taken that both must reach."""
+GOALS = (0.02, 0.01, 0.005, 0.0025)
+"""Half widths of the widest interval, as of `--until ±0.01`."""
 
-MOST = 25 * N
+MOST = 20 * N
 STRATEGIES = {
     "per training": Active(),
-    "per second": Active(per="second"),
+    "per training, first n + 1": Active(first=N + 1),
     "per second, first 2n + 1": Active(per="second", first=2 * N + 1),
+    "per second": Active(per="second"),
 }
+"""The first is what others are compared with; the next two have one half of what the last has."""
 
 
 def _owner(total: int) -> np.ndarray:
@@ -130,8 +132,8 @@ class Look:
     covered: float
 
 
-def play(table: Table, strategy: Active, seed: int, until: Callable[[Look], bool]) -> list[Look]:
-    """Batch after batch of n coalitions, as `dupre.value` does."""
+def play(table: Table, strategy: Active, seed: int) -> list[Look]:
+    """Batch after batch of n coalitions, as `dupre.value` does, until the last goal is reached."""
     valuer = dupre.Valuer(
         table.owners,
         empty=table.empty,
@@ -141,7 +143,7 @@ def play(table: Table, strategy: Active, seed: int, until: Callable[[Look], bool
         seed=seed,
     )
     spent, looks = 0.0, []
-    while valuer.left and not (looks and until(looks[-1])):
+    while valuer.evaluated < MOST and not (looks and looks[-1].widest <= GOALS[-1]):
         for members in valuer.suggest(valuer.first_left or N):
             valuer.record(members, table.utilities[members])
             valuer.record_seconds(members, table.seconds[members])
@@ -154,68 +156,47 @@ def play(table: Table, strategy: Active, seed: int, until: Callable[[Look], bool
     return looks
 
 
-def compare(table: Table, seed: int) -> list[tuple[str, int, Look | None, Look]]:
-    """For each strategy and count: the first look as narrow as counting was by then, and that."""
-    base = play(table, STRATEGIES["per training"], seed, lambda look: look.trainings >= COUNTS[-1])
-    narrowest = min(look.widest for look in base)
-    found = []
-    for name, strategy in STRATEGIES.items():
-        looks = base
-        if strategy.per == "second":
-            looks = play(
-                table,
-                strategy,
-                seed,
-                lambda look: look.widest <= narrowest or look.trainings >= MOST,
-            )
-        for count in COUNTS:
-            goal = min(look.widest for look in base if look.trainings <= count + N - 1)
-            reached = next(look for look in base if look.widest <= goal)
-            ours = next((look for look in looks if look.widest <= goal), None)
-            found.append((name, count, ours, reached))
-    return found
+def first_within(looks: list[Look], goal: float) -> Look | None:
+    """The first look at which every interval is that narrow, as a stop rule sees it."""
+    return next((look for look in looks if look.widest <= goal), None)
 
 
 def report(name: str, table: Table, seeds: int) -> None:
     """Print the rows of a game."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        runs = joblib.Parallel(n_jobs=-1)(
-            joblib.delayed(compare)(table, seed) for seed in range(seeds)
-        )
-    rows = np.array([sum(table.owners.rows[table.owners.names.index(o)] for o in c)
-                     for c in table.seconds])  # fmt: skip
+    runs = joblib.Parallel(n_jobs=-1)(
+        joblib.delayed(play)(table, strategy, seed)
+        for strategy in STRATEGIES.values()
+        for seed in range(seeds)
+    )
+    by_strategy = [runs[i : i + seeds] for i in range(0, len(runs), seeds)]
+    held = dict(zip(table.owners.names, table.owners.rows.tolist(), strict=True))
+    rows = np.array([sum(held[owner] for owner in names) for names in table.seconds])
     seconds = np.array(list(table.seconds.values()))
     cost = fit_cost(rows, seconds)
+    off = np.median(np.abs(np.log(cost.seconds(rows) / seconds)))
     print(
-        f"\n### {name}: {seconds.min():.2g} to {seconds.max():.2g} s a training, growing as "
-        f"{cost.fixed:.2g} + rows^{cost.power:g}\n"
+        f"\n### {name}: {seconds.min():.2g} to {seconds.max():.2g} s, growing as "
+        f"rows^{cost.power:g}, half of them within {100 * off:.0f} % of that\n"
     )
-    print("| chosen | width of | ± | trainings | seconds | counting: trainings | seconds |"
-          " ratio of seconds | 95 % intervals cover |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|---|")
-    for strategy in STRATEGIES:
-        for count in COUNTS:
-            cells = [
-                (ours, base)
-                for run in runs
-                for label, of, ours, base in run
-                if (label, of) == (strategy, count)
-            ]
-            base = [look for _, look in cells]
-            if any(ours is None for ours, _ in cells):
-                print(f"| {strategy} | {count // N}n | not reached by {MOST} trainings |")
-                continue
-            ours = [look for look, _ in cells]
-            ratio = np.exp(np.mean([np.log(a.seconds / b.seconds) for a, b in cells]))
-            print(
-                f"| {strategy} | {count // N}n | {np.mean([b.widest for b in base]):.2g} "
-                f"| {np.mean([a.trainings for a in ours]):.0f} "
-                f"| {np.mean([a.seconds for a in ours]):.3g} "
-                f"| {np.mean([b.trainings for b in base]):.0f} "
-                f"| {np.mean([b.seconds for b in base]):.3g} "
-                f"| {ratio:.2f} | {100 * np.mean([a.covered for a in ours]):.0f} % |"
-            )
+    print("| chosen | " + " | ".join(f"± {goal:g}" for goal in GOALS) + " | intervals cover |")
+    print("|---|" + "---|" * (len(GOALS) + 1))
+    for label, ours in zip(STRATEGIES, by_strategy, strict=True):
+        cells = [cell(ours, by_strategy[0], goal) for goal in GOALS]
+        covered = 100 * np.mean([look.covered for looks in ours for look in looks])
+        print(f"| {label} | {' | '.join(cells)} | {covered:.0f} % |")
+
+
+def cell(ours: list[list[Look]], base: list[list[Look]], goal: float) -> str:
+    """Seconds and trainings to a width, and the ratio of seconds to those of the base, by seed."""
+    pairs = [
+        (first_within(a, goal), first_within(b, goal)) for a, b in zip(ours, base, strict=True)
+    ]
+    reached = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if len(reached) < len(pairs):
+        return f"not by {MOST}"
+    ratio = np.exp(np.mean([np.log(a.seconds / b.seconds) for a, b in reached]))
+    seconds, trainings = np.mean([[a.seconds, a.trainings] for a, _ in reached], axis=0)
+    return f"{seconds:.2g} s, {trainings:.0f}, **{ratio:.2f}**"
 
 
 def _main() -> None:
@@ -223,7 +204,12 @@ def _main() -> None:
     parser.add_argument("--games", nargs="*", choices=GAMES, default=list(GAMES))
     parser.add_argument("--seeds", type=int, default=5)
     arguments = parser.parse_args()
-    print(f"\n## Cost (`python benchmarks/cost.py`, {arguments.seeds} seeds)")
+    print(f"\n## Cost (`python benchmarks/cost.py`, {arguments.seeds} seeds)\n")
+    print(
+        "Seconds and number of trainings until every 95 % interval is that narrow, and in bold the "
+        "seconds over those of choosing per training, geometric mean over seeds; coverage is that "
+        "of all looks on the way."
+    )
     for name in arguments.games:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -59,6 +59,8 @@ def test_kernels_and_means_by_name(kernel, mean, prior):
         ("Half-active: Ada", Active(uniform=True, focus=("Ada",))),
         ("active:Ada, Ben", Active(focus=("Ada", "Ben"))),
         ('active:["Ada, Ltd"]', Active(focus=("Ada, Ltd",))),
+        ("active-per-second", Active(per="second")),
+        ("active-per-second:Ada", Active(per="second", focus=("Ada",))),
         ("uniform", Uniform()),
     ],
 )

@@ -1,5 +1,6 @@
 """What trainings cost: the fit, choices per second, and runs that end by time."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 import dupre
 from dupre import InputError, Valuer
+from dupre.game.coalitions import all_coalitions, to_names
+from dupre.spec import Price
 from dupre.training.evaluation import evaluate as train
 from dupre.valuation import progress
 from dupre.valuation.cost import POWERS, fit_cost
@@ -172,17 +175,22 @@ def test_no_training_begins_that_would_not_end_in_time_and_the_run_goes_on_as_wi
 
 def test_what_is_left_to_do_is_known_after_the_first_design(run):
     seen = []
-    run(engine := Timed(), budget=63, progress=seen.append)
+    run(engine := Timed(), budget=40, progress=seen.append)
     planned = next(one for one in seen if one.planned)
-    assert planned.evaluated == 7
-    left = engine.now - planned.seconds
-    assert planned.remaining == pytest.approx(left, rel=1e-3)  # all are left, so none is chosen
-    assert planned.plan.startswith("56 more coalitions in about 18 minutes")
+    assert (planned.evaluated, planned.budget) == (7, 40)
+    every = [to_names(row, SIX.names) for row in all_coalitions(6)]
+    each = np.mean([squares(names) for names in every if names not in engine.asked[:7]])
+    assert planned.remaining == pytest.approx(33 * each, rel=1e-3)
+    assert planned.plan == f"33 more coalitions in about {33 * each / 60:.0f} minutes"
+    priced = replace(planned, price=Price(3.0, "CHF"))
+    assert priced.plan.endswith(f"minutes (CHF {33 * each / 1200:.2f})")
+    assert priced.outlook.startswith("about 10:44 left (CHF 0.54)")
     seen.clear()
-    run(Timed(), stop=wall_time(planned.seconds + left / 2), progress=seen.append)
+    run(Timed(), stop=wall_time(planned.seconds + 20.5 * each), progress=seen.append)
     limited = next(one for one in seen if one.planned)
-    assert limited.remaining == pytest.approx(left / 2)
-    assert limited.budget == pytest.approx(7 + 28, abs=1)
+    assert limited.remaining == pytest.approx(20.5 * each)
+    assert limited.budget == 7 + 20  # as many as fit
+    assert replace(limited, remaining=20.0).plan == ""
 
 
 def test_a_valuer_is_told_seconds_and_refuses_to_guess_them():
