@@ -54,21 +54,21 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_055,
-    "game": 1_308,
+    "root": 1_082,
+    "game": 1_315,
     "data": 1_162,
     "predictor": 1_893,
     "utility": 1_532,
     "training": 898,
-    "store": 1_116,
-    "result": 1_865,
+    "store": 1_119,
+    "result": 1_892,
     "baselines": 613,
-    "valuation": 3_108,
+    "valuation": 3_302,
     "benchmark": 608,
     "report": 1_783,
     "tables": 2_075,
-    "runs": 1_943,
-    "cli": 1_046,
+    "runs": 1_992,
+    "cli": 1_054,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""

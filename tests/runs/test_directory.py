@@ -196,3 +196,12 @@ def test_a_spreadsheet_has_every_digit_and_formulas_are_only_names(valuation):
     tabs = replace(valuation, owners=("\tx", "\r=1", "\n=1", "plain = 1"))
     rows = list(csv.DictReader(io.StringIO(spreadsheet([tabs]), newline="")))
     assert [row["owner"] for row in rows] == ["\\tx", "\\r=1", "\\n=1", "plain = 1"]
+
+
+def test_the_way_on_says_what_it_takes_and_costs_if_that_is_a_minute_or_more(directory, valuation):
+    more = f"dupre resume {directory} --budget +4"
+    assert directory.way_on(valuation.with_facts(seconds_each=7.0)) == more
+    slow = valuation.with_facts(seconds_each=90.0)
+    assert directory.way_on(slow) == f"{more} (about 6 minutes)"
+    directory.write_spec(SPEC.change(price="CHF 2.40/h"))
+    assert directory.way_on(slow) == f"{more} (about 6 minutes, CHF 0.24)"

@@ -82,6 +82,7 @@ REFUSED = [
     ({"prior_mean": "quadratic"}, "--prior-mean 'quadratic' is not known"),
     ({"strategy": "random"}, "--strategy 'random' is not known; expected active, h"),
     ({"strategy": "uniform:Ada"}, "--strategy 'uniform:Ada' is not known"),
+    ({"strategy": "active-per-second", "model": "elsewhere"}, "needs the seconds of trainings"),
     ({"strategy": "active:A,B,C"}, "focus must be one owner or a pair"),
 ]
 

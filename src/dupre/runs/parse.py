@@ -85,7 +85,7 @@ def parse_choices(spec: Spec) -> Choices:
         stop=_parse_stop(spec.limits.until, spec.limits.time),
         timeout=_parse_duration(timeout, "--timeout") if timeout else None,
         prior=_parse_prior(values),
-        strategy=None if values.strategy == default.strategy else parse_strategy(values.strategy),
+        strategy=None if values.strategy == default.strategy else _parse_strategy(spec),
     )
 
 
@@ -131,6 +131,17 @@ def _parse_sum(text: str) -> Kernel:
             )
     products = [1.0 * reduce(mul, [TERMS[name] for name in term]) for term in terms]
     return reduce(add, products)
+
+
+def _parse_strategy(spec: Spec) -> Strategy:
+    """The strategy of a spec; InputError if it needs seconds that nobody records."""
+    strategy = parse_strategy(spec.values.strategy)
+    if spec.is_external and isinstance(strategy, Active) and strategy.per == "second":
+        raise InputError(
+            f"--strategy {spec.values.strategy!r} needs the seconds of trainings, which tables of "
+            "trainings done elsewhere do not hold; take active, or Valuer.record_seconds in Python"
+        )
+    return strategy
 
 
 def parse_strategy(text: str) -> Strategy:

@@ -78,6 +78,7 @@ class Loop:
         self.latest: tuple[int, Valuation] | None = None
         self.slow: float | None = None
         self.each: float | None = None
+        self._held = dict(zip(valuer.owners.names, valuer.owners.rows.tolist(), strict=True))
 
     def run(self, begin: Callable[[], None]) -> tuple[Valuation, str]:
         """Evaluate until there is reason to stop: the values, and the reason.
@@ -100,6 +101,7 @@ class Loop:
     def _run(self) -> tuple[Valuation, str]:
         self._observe(self.store.coalitions())
         self.found = self.valuer.evaluated
+        self.each = self.valuer.state.seconds_each
         self._show()
         self._ask_empty()
         batch = self.store.batch(self.key)  # of a run that was interrupted; none at first
@@ -120,8 +122,6 @@ class Loop:
 
     def _finish(self, batch: list[Names]) -> str:
         """Evaluate what is left of a batch; why the run ends in the middle of it, or nothing."""
-        self.each = None
-        self._expect()
         while missing := self._missing(batch):
             self._train(missing)
             if self._is_over():
@@ -165,15 +165,9 @@ class Loop:
                 found.append(members)
         return found
 
-    def _expect(self) -> None:
-        """Note what the first design shows, once a batch: it takes a look at every coalition."""
-        if self.each is None:
-            self.each = self.valuer.state.seconds_each
-
     def _rows(self, members: Names) -> int:
         """Rows of a coalition."""
-        names = self.valuer.owners.names
-        return sum(int(self.valuer.owners.rows[names.index(name)]) for name in members)
+        return sum(self._held[name] for name in members)
 
     def expected_seconds(self, count: int) -> float | None:
         """How long this many further evaluations are expected to take, choosing them included.
@@ -183,7 +177,7 @@ class Loop:
         """
         if not (trained := self.trainings.count):
             return None
-        trainings = count * self.trainings.repeats + (self._further_left if count else 0)
+        trainings = count * self.trainings.repeats + self._further_left
         own = self.clock.per_choice * math.ceil(count / self.valuer.question.batch)
         if self.each is not None:
             return self.clock.pace * self.each * trainings + own
@@ -196,7 +190,6 @@ class Loop:
                 self._observe([evaluation.training.members])
                 self.clock.trained += evaluation.seconds
                 self._note_time(evaluation)
-                self._expect()
                 self._show()
         if self.trainings.failed is not None:
             raise self._error(self.trainings.failed, every=False)
@@ -368,6 +361,7 @@ class Loop:
             found |= {"error": v.error, "by_size": v.by_size, "coverage": v.coverage}
         if found:
             self.store.save_round(self.key, self.valuer.evaluated, found)
+        self.each = self.valuer.state.seconds_each  # once a batch: it looks at every coalition
         self._show()
 
     def _show(self) -> None:
