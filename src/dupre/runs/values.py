@@ -135,7 +135,7 @@ def expected_seconds(run: Run, store: Path) -> float | None:
 
     None unless the first design is stored: it shows what trainings cost.
     """
-    each = stored_valuer(run, store).state.seconds_each if store.exists() else None
+    each = stored_valuer(run, store).seconds_each if store.exists() else None
     return None if each is None else each * (run.spec.values.repeats or 1)
 
 

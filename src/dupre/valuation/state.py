@@ -202,16 +202,6 @@ class State:
             )
         return self.cost.seconds(self.members[positions] @ self.question.owners.rows)
 
-    @property
-    def seconds_each(self) -> float | None:
-        """How long a training of a coalition that is still open takes on average.
-
-        None before the end of the first design, which shows it, and where nothing is open.
-        """
-        if self.cost is None or self.first_left.size or not self.open.size:
-            return None
-        return float(self.seconds(self.open).mean())
-
     def names(self, position: int | np.integer[Any]) -> Names:
         """The owners of a coalition."""
         return to_names(self.members[position], self.question.owners.names)
