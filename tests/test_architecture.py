@@ -54,7 +54,7 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_082,
+    "root": 1_083,
     "game": 1_315,
     "data": 1_162,
     "predictor": 1_893,
@@ -63,7 +63,7 @@ LINES = {
     "store": 1_119,
     "result": 1_892,
     "baselines": 613,
-    "valuation": 3_302,
+    "valuation": 3_311,
     "benchmark": 608,
     "report": 1_783,
     "tables": 2_075,

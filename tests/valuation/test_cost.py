@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import dupre
 from dupre import InputError, Valuer
 from dupre.game.coalitions import all_coalitions, to_names
+from dupre.notes import Code, select
 from dupre.spec import Price
 from dupre.training.evaluation import evaluate as train
 from dupre.valuation import progress
@@ -217,7 +218,20 @@ def test_a_valuer_is_told_seconds_and_refuses_to_guess_them():
 
 
 def test_more_trainings_are_told_in_minutes(run):
-    found = run(Timed(), budget=20)
-    assert found.facts.seconds_each > 1.0
-    assert "After 10 more (in about" in found.explain()
-    assert "(in about" not in run(Timed(lambda _: 1e-3), budget=20).explain()
+    (told,) = select(run(Timed(), budget=20).notes, [Code.COST])
+    assert told.facts["seconds"] > 6.0
+    assert "10 more coalitions are expected to take about" in told.text
+    for quick, budget in ((lambda _: 1e-3, 20), (squares, 63)):  # or nothing is left to train
+        assert not select(run(Timed(quick), budget=budget).notes, [Code.COST])
+
+
+@pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", "beta:1,4"])
+def test_per_second_values_are_no_first_guess_after_n_plus_1_coalitions(semivalue):
+    valuer = Valuer(SIX, empty=0.1, semivalue=semivalue, strategy=Active(per="second"))
+    game, design = smooth(SIX), valuer.suggest(20)
+    assert len(design) == 7
+    left = []
+    for members in design:
+        valuer.record(members, game.of(members))
+        left.append(valuer.interim_values().facts.first_left)
+    assert left == [12, 11, 10, 9, 8, 7, 0]

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dupre.metrics import TABLE
-from dupre.notes import Code, has, warnings, worst_first
+from dupre.notes import Code, has, select, warnings, worst_first
 from dupre.result.records import Comparison
 from dupre.result.remarks import short_members
 from dupre.result.uncertainty import (
@@ -185,6 +185,12 @@ def failed_part(v: Values) -> str:
 def failed_alone_are_left(v: Values) -> bool:
     """Whether all coalitions that enter the values were tried, and some failed."""
     return bool(v.facts.failures) and v.facts.evaluated >= v.facts.counting
+
+
+def seconds_each(v: Values) -> float:
+    """How long a further training is expected to take; 0 if that is not told."""
+    told = select(v.notes, [Code.COST])
+    return float(told[0].facts["seconds"]) if told else 0.0
 
 
 def format_comparison(semivalue: str, c: Comparison) -> str:

@@ -232,7 +232,6 @@ class Facts:
         contributions: what each `owner` adds to groups of so many `others` on average: `value`,
             `low` and `high`; of more than 12 owners for 12 sizes. Empty if the predictor failed.
         forecast: expected half widths of the 95 % intervals against further evaluations.
-        seconds_each: that each of them is expected to take; 0 if that is not known.
         evidence: utilities observed and predicted, and how the owners' data relate.
         provenance: how to reproduce the values, in sections such as "versions" and "settings",
             each a mapping of names to texts.
@@ -266,7 +265,6 @@ class Facts:
     rounds: pd.DataFrame = field(default_factory=pd.DataFrame)
     contributions: pd.DataFrame = field(default_factory=pd.DataFrame)
     forecast: pd.DataFrame = field(default_factory=pd.DataFrame)
-    seconds_each: float = 0.0
     evidence: Evidence | None = None
     provenance: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 

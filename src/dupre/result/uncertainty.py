@@ -13,7 +13,7 @@ from dupre.notes import TOO_NARROW, Code, Note, has, note
 from dupre.result.covariances import roots
 from dupre.result.sharing import share_parts
 from dupre.result.values import Values
-from dupre.wording import count_things, in_minutes
+from dupre.wording import count_things
 
 OF_ROWS = (Code.UNKNOWN_ROWS, Code.UNCHANGED_BY_ROWS, Code.POPULATION, Code.ONE_SPLIT)
 """Codes of the notes that say for which validation rows the intervals hold."""
@@ -197,7 +197,5 @@ def _forecast(v: Values) -> list[Note]:
         text = f"the widest interval is expected to be ± {now:.2g} as now."
     else:
         text = f"the widest interval is expected to be ± {then:.2g} instead of ± {now:.2g}."
-    seconds = more * v.facts.seconds_each
-    time = f" (in {minutes})" if (minutes := in_minutes(seconds)) else ""
-    text = f"After {more} more{time}{succeed}, {text}"
-    return [note(Code.FORECAST, text, more=more, now=now, then=then, seconds=seconds)]
+    text = f"After {more} more{succeed}, {text}"
+    return [note(Code.FORECAST, text, more=more, now=now, then=then)]

@@ -31,7 +31,7 @@ from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text, replace_texts
 from dupre.report.document import Heading, read_logo
 from dupre.result import json
-from dupre.result.as_text import failed_alone_are_left
+from dupre.result.as_text import failed_alone_are_left, seconds_each
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
 from dupre.runs.ledger import Ledger, read_ledger, with_paid
@@ -86,7 +86,7 @@ class RunDirectory:
 
     def _expected(self, v: Valuation) -> str:
         """What as many more trainings as there are owners take, and cost; "" if it is little."""
-        seconds = len(v.owners) * v.facts.seconds_each
+        seconds = len(v.owners) * seconds_each(v)
         if not (minutes := in_minutes(seconds)):
             return ""
         price = self.spec().machine.hourly

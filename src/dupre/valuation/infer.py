@@ -207,7 +207,7 @@ def _facts(state: State, **found: Any) -> Facts:
     """What a valuation says besides the values."""
     question, observed = state.question, state.observed
     missing = ~state.recorded[question.most_important]
-    guessed = not state.recorded[question.needed].all()
+    guessed = missing[: question.strategy.design(question.owners.n)].any()
     return Facts(
         grand_predicted=bool(np.isnan(state.utilities_at(state.everyone)[0])),
         first_left=int(missing.sum()) if guessed else 0,

@@ -272,7 +272,8 @@ class Loop:
     @property
     def seconds_each(self) -> float:
         """How long a further evaluation is expected to take; 0 if that is not known."""
-        return (self.expected_seconds(batch := self.valuer.question.batch) or 0.0) / batch
+        count = min(self.valuer.left, self.valuer.question.batch)
+        return (self.expected_seconds(count) or 0.0) / count if count else 0.0
 
     def _choose(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between.

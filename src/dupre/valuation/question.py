@@ -245,19 +245,14 @@ class Question:
         return self._design(2 * self.owners.n + 1)
 
     @cached_property
-    def needed(self) -> Ints:
-        """What must be evaluated before values are no first guess."""
-        count = self.strategy.design(self.owners.n)
-        return self.most_important if count == 2 * self.owners.n + 1 else self._design(count)
-
-    @cached_property
     def heaviest(self) -> Ints:
         """The first design: what is evaluated before anything is predicted."""
-        count = self.strategy.first or self.strategy.design(self.owners.n)
+        usual = self.strategy.design(self.owners.n)
+        count = self.strategy.first or usual
         if self.strategy.in_order or self.strategy.uniform:
             return self.order[:count]
-        # A design of the default size is not drawn twice: both are then the same.
-        return self.needed if count == len(self.needed) else self._design(count)
+        # A design of the usual size is not drawn twice: values are no first guess once it is there.
+        return self.most_important[:count] if count == usual else self._design(count)
 
     def _design(self, count: int) -> Ints:
         """Up to `count` coalitions to begin with."""

@@ -19,7 +19,12 @@ from dupre.utility.describe import Traits
 from dupre.valuation.loop import Loop, is_watched
 from dupre.valuation.progress import Display
 from dupre.valuation.stopping import RunSettings
-from dupre.valuation.training_notes import complete, unused_notes, warn_of_failed_predictor
+from dupre.valuation.training_notes import (
+    complete,
+    cost_notes,
+    unused_notes,
+    warn_of_failed_predictor,
+)
 from dupre.valuation.trainings import new_evaluations
 from dupre.valuation.validation_rows import check_resamples
 from dupre.valuation.valuer import Valuer
@@ -85,12 +90,12 @@ def run(asked: Asked) -> Valuation:
             stale=store.stale,
             rounds=_rounds(store, key),
             forecast=_forecast(valuer, valuation),
-            seconds_each=loop.seconds_each,
             contributions=valuer.contributions(),
         )
         unused = {e.training.members for e in every if e.utility is not None}
         unused -= {e.training.members for e in used}
         notes = [*store.origin.notes(), *unused_notes(len(unused), settings.repeats)]
+        notes += cost_notes(loop.seconds_each)
     valuation = complete(valuation, valuer, traits, origin=made_from, used=used, notes=notes)
     warn_of_failed_predictor(valuation)
     return valuation

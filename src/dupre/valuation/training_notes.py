@@ -24,7 +24,7 @@ from dupre.valuation.infer import training_noise
 from dupre.valuation.second_trainings import reproducibility_notes
 from dupre.valuation.validation_rows import mixed_resamples, validation_notes
 from dupre.valuation.valuer import Valuer
-from dupre.wording import ROWS_HELD_OUT, count_things
+from dupre.wording import ROWS_HELD_OUT, count_things, in_minutes
 
 MOST_LISTED = 1_000
 """Numbers of rows that are kept of an owner: who holds more may check these."""
@@ -91,6 +91,14 @@ def unused_notes(count: int, repeats: int | None) -> list[Note]:
     some = count_things(count, "stored coalition")
     text = f"not used: {some} with fewer than {repeats} trainings, the repeats asked for."
     return [note(Code.UNUSED_COALITIONS, text, coalitions=count, repeats=repeats)]
+
+
+def cost_notes(seconds: float) -> list[Note]:
+    """A note on how long each further evaluation takes, if ten of them take a minute or more."""
+    if not (minutes := in_minutes(10 * seconds)):
+        return []
+    text = f"10 more coalitions are expected to take {minutes}."
+    return [note(Code.COST, text, seconds=seconds)]
 
 
 def warn_of_failed_predictor(valuation: Valuation) -> None:
