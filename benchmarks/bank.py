@@ -1,8 +1,9 @@
 """Coverage of dupre's intervals over a bank of small games of which every coalition is trained.
 
-    python benchmarks/bank.py [--part report] [--seeds 1] [--budgets 2n+1 4n 8n] [--games N]
+    python benchmarks/bank.py [--part report] [--seeds 1] [--budgets n+1 2n+1 4n 8n] [--games N]
                               [--jobs -1] [--json FILE]
     python benchmarks/bank.py --compare OLD.json NEW.json
+    python benchmarks/bank.py --fit CHOOSE.json
     python benchmarks/bank.py --train [--jobs -1]
 
 There are 72 recipes: every data set with every division among every number of owners, the models
@@ -15,8 +16,11 @@ Half of a data set's rows are for training, half for validation, stratified by c
 accuracy for classes, R² for diabetes. `--train` trains all coalitions of both parts and writes
 `benchmarks/tables/bank.npz`, one array (2^n,) of float64 per game, by binary code of the coalition.
 
-Budgets are 2n + 1, 4n and 8n trainings, but at least n coalitions are left to predict: of 5 owners
-8n stands for 26. `few_trainings.py` looks at n + 1 and 2n + 1.
+Budgets are n + 1, 2n + 1, 4n, 8n and 16n trainings, but at least n coalitions are left to predict:
+of 5 owners 8n stands for 26. `few_trainings.py` compares n + 1 and 2n + 1 with other predictors.
+
+`--fit` prints the scale and the freedom of errors (`dupre.predictor.calibration`) that the records
+of part "choose" make most likely, and the intervals of each data set as the others would set them.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
 from pathlib import Path
@@ -32,6 +36,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from scipy.optimize import minimize
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 from sklearn.linear_model import Ridge, RidgeClassifier
@@ -47,8 +52,23 @@ import dupre
 from dupre.benchmark import Game
 from dupre.data.owners import Owners
 from dupre.game.coalitions import all_coalitions, to_names
+from dupre.predictor import calibration
 from dupre.utility.model import ModelUtility
 from games import quietly
+from records import (
+    LEVELS,
+    Record,
+    coverage,
+    geometric_mean,
+    log_density,
+    orders_right,
+    percent,
+    record_of,
+    relative_mse,
+    relative_width,
+    standard_error,
+    within,
+)
 
 TABLE = Path(__file__).parent / "tables/bank.npz"
 PARTS = {"choose": (0, 2, 3), "report": (1, 4, 5)}
@@ -101,12 +121,9 @@ BUDGETS: dict[str, Callable[[int], int]] = {
     "2n+1": lambda n: 2 * n + 1,
     "4n": lambda n: 4 * n,
     "8n": lambda n: min(8 * n, 2**n - 1 - n),
+    "16n": lambda n: min(16 * n, 2**n - 1 - n),
 }
-BY_DEFAULT = ("2n+1", "4n", "8n")
-NORMAL_95, NORMAL_999 = 1.959964, 3.290527
-
-Record = dict[str, Any]
-"""One run: what was valued, and per owner the true value, the error and the stated deviation."""
+BY_DEFAULT = ("n+1", "2n+1", "4n", "8n")
 
 
 @dataclass(frozen=True)
@@ -224,7 +241,6 @@ def run(
     game: Game, recipe: Recipe, split: int, *, semivalue: str, budget: str, seed: int
 ) -> Record:
     """Value the owners of a game once."""
-    expected = game.values(SEMIVALUES[semivalue])
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         valuation = dupre.value(
@@ -235,65 +251,16 @@ def run(
             seed=seed,
             progress=False,
         )
-    return {
-        "game": game.name,
+    return record_of(valuation, game, SEMIVALUES[semivalue]) | {
         "split": split,
         "data": recipe.data,
         "model": recipe.model,
         "division": recipe.division,
-        "n": recipe.n,
         "semivalue": semivalue,
         "budget": budget,
         "trainings": BUDGETS[budget](game.owners.n),
         "seed": seed,
-        "scale": float(np.ptp(np.append(game.utilities, game.empty))),
-        "values": expected.tolist(),
-        "errors": (np.asarray(valuation.mean) - expected).tolist(),
-        "stds": np.asarray(valuation.std).tolist(),
     }
-
-
-def within(record: Record, deviations: float) -> np.ndarray:
-    """Which true values are at most so many standard deviations away, (n,).
-
-    What is known exactly has no deviation and an error of rounding; it counts as inside.
-    """
-    errors, stds = np.abs(record["errors"]), np.array(record["stds"])
-    return np.asarray(errors <= deviations * stds + 1e-9 * record["scale"])
-
-
-def relative_mse(record: Record) -> float:
-    """Mean squared error relative to the variance of the true values."""
-    floor = (1e-9 * record["scale"]) ** 2  # a geometric mean bears no zeros
-    return (mse(record) + floor) / (float(np.var(record["values"])) + floor)
-
-
-def relative_width(record: Record) -> float:
-    """Mean half-width of the 95 % intervals over the standard deviation of the true values."""
-    spread = float(np.std(record["values"])) + 1e-9 * record["scale"]
-    return NORMAL_95 * float(np.mean(record["stds"])) / spread
-
-
-def mse(record: Record) -> float:
-    return float(np.mean(np.square(record["errors"])))
-
-
-def coverage(records: Iterable[Record], deviations: float = NORMAL_95) -> float:
-    """Share of all true values that are inside."""
-    return float(np.concatenate([within(record, deviations) for record in records]).mean())
-
-
-def standard_error(records: Iterable[Record]) -> float:
-    """Of the coverage, if other games had been played: owners of one game are not independent."""
-    inside = np.array(
-        [[(hits := within(record, NORMAL_95)).sum(), hits.size] for record in records]
-    )
-    share = inside[:, 0].sum() / inside[:, 1].sum()
-    return float(np.linalg.norm(inside[:, 0] - share * inside[:, 1]) / inside[:, 1].sum())
-
-
-def geometric_mean(numbers: Iterable[float]) -> float:
-    return float(np.exp(np.mean(np.log(list(numbers)))))
 
 
 def report(records: list[Record], part: str) -> None:
@@ -304,34 +271,89 @@ def report(records: list[Record], part: str) -> None:
     print(
         f'Part "{part}": {len(names)} games, {seeds} seed{"s" if seeds > 1 else ""} each.', end=" "
     )
-    print("± is one standard error over games.\n")
+    print("± is one standard error over games. Density: mean negative log density.\n")
     print(
-        "| semivalue | trainings | runs | 95 % intervals cover | beyond 3.29 std | "
-        "runs that cover ≤ 60 % | median width | MSE / variance |"
+        "| semivalue | trainings | runs |", *(f"{100 * level:g} % |" for level in LEVELS), end=" "
     )
-    print("|---|---|---|---|---|---|---|---|")
-    for (semivalue, budget), runs in _grouped(records, ("semivalue", "budget")):
-        poor = sum(within(record, NORMAL_95).mean() <= 0.6 for record in runs)
+    print("runs that cover ≤ 60 % at 95 % | median width | MSE / variance | density |")
+    print("|---|---|---|" + "---|" * len(LEVELS) + "---|---|---|---|")
+    for (semivalue, budget), runs in [*_grouped(records, ("semivalue", "budget")), _all(records)]:
+        poor = sum(within(record).mean() <= 0.6 for record in runs)
         print(
-            f"| {semivalue} | {budget} | {len(runs)} | {_percent(coverage(runs))} "
-            f"± {100 * standard_error(runs):.1f} | "
-            f"{_percent(1 - coverage(runs, NORMAL_999))} | {poor} | "
+            f"| {semivalue} | {budget} | {len(runs)} | {_levels(runs)} | {poor} | "
             f"{np.median([relative_width(record) for record in runs]):.2g} | "
-            f"{geometric_mean(relative_mse(record) for record in runs):.2g} |"
+            f"{geometric_mean(relative_mse(record) for record in runs):.2g} | "
+            f"{_density(runs):.2f} |"
         )
     print("\n| over all budgets | runs |", end="")
-    print(*(f" {semivalue} cover | beyond 3.29 std |" for semivalue in SEMIVALUES), sep="")
+    print(*(f" {semivalue}: 95 % | 99.9 % |" for semivalue in SEMIVALUES), sep="")
     print("|---|---|" + "---|---|" * len(SEMIVALUES))
     for key in ("division", "model", "data", "n", "split"):
         for (group,), runs in _grouped(records, (key,)):
             cells = []
             for semivalue in SEMIVALUES:
                 own = [record for record in runs if record["semivalue"] == semivalue]
-                cells.append(_percent(coverage(own)) if own else "–")
-                cells.append(_percent(1 - coverage(own, NORMAL_999)) if own else "–")
+                cells += [percent(coverage(own, level)) if own else "–" for level in (0.95, 0.999)]
             shown = {"n": f"{group} owners", "split": f"split seed {group}"}
             name = shown.get(key, f"{key}: {group}")
             print(f"| {name} | {len(runs)} | {' | '.join(cells)} |")
+    print("\nOf two owners, the one more likely to be worth more:\n")
+    print("| probability said | right | difference | pairs |\n|---|---|---|---|")
+    for pairs, said, right, error in orders_right(records):
+        print(
+            f"| {percent(said)} | {percent(right)} ± {100 * error:.1f} | "
+            f"{100 * (right - said):+.1f} | {pairs} |"
+        )
+
+
+def fit(records: list[Record]) -> None:
+    """Print the most likely scale and freedom, and what those of other data sets hold of each."""
+    print("| fitted to | scale | freedom | held on |", *(f"{100 * v:g} % |" for v in LEVELS))
+    print("|---|---|---|---|" + "---|" * len(LEVELS))
+    there = {record["data"] for record in records}
+    for left_out in (*(data for data in LOADERS if data in there), None):
+        known = [record for record in records if record["data"] != left_out]
+        scale, freedom = _most_likely(known)
+        held = [record for record in records if left_out in (record["data"], None)]
+        cells = _levels([_restated(record, scale, freedom) for record in held])
+        first = f"all but {left_out} | {scale:.2f} | {freedom:.1f} | {left_out}"
+        print(f"| {first if left_out else f'all | {scale:.2f} | {freedom:.1f} | all'} | {cells} |")
+
+
+def _most_likely(records: list[Record]) -> tuple[float, float]:
+    """Scale and freedom that maximise the density of the errors, every run counting as one."""
+
+    def height(x: np.ndarray) -> float:
+        scale, freedom = float(np.exp(x[0])), 2 + float(np.exp(x[1]))
+        runs = (_restated(record, scale, freedom) for record in records)
+        each = [log_density(record) for record in runs]
+        return -float(np.mean([values.mean() for values in each if values.size]))
+
+    start = np.log([calibration.SCALE, calibration.FREEDOM - 2])
+    found = minimize(height, start, method="Nelder-Mead", options={"xatol": 0.01, "fatol": 1e-4})
+    return float(np.exp(found.x[0])), 2 + float(np.exp(found.x[1]))
+
+
+def _restated(record: Record, scale: float, freedom: float) -> Record:
+    """As with another scale and freedom; those of dupre are taken out."""
+    wider = scale / calibration.SCALE
+    student = [wider * std for std in record["student"]]
+    return record | {"student": student, "freedom": freedom}
+
+
+def _levels(runs: list[Record]) -> str:
+    """Coverage at every level, with its standard error at 95 %."""
+    cells = [percent(coverage(runs, level)) for level in LEVELS]
+    cells[LEVELS.index(0.95)] += f" ± {100 * standard_error(runs):.1f}"
+    return " | ".join(cells)
+
+
+def _density(runs: list[Record]) -> float:
+    return -float(np.concatenate([log_density(record) for record in runs]).mean())
+
+
+def _all(records: list[Record]) -> tuple[tuple[str, str], list[Record]]:
+    return ("all", "all"), records
 
 
 def compare(old: list[Record], new: list[Record]) -> None:
@@ -344,7 +366,7 @@ def compare(old: list[Record], new: list[Record]) -> None:
     print(
         "\n| semivalue | trainings | runs | MSE new / old | width new / old | old cover | ", end=""
     )
-    print("new cover | old beyond 3.29 std | new |\n|---|---|---|---|---|---|---|---|---|")
+    print("new cover | old density | new |\n|---|---|---|---|---|---|---|---|---|")
     for (semivalue, budget), runs in _grouped(both, ("semivalue", "budget")):
         olds = [before[_identity(record)] for record in runs]
         pairs = list(zip(runs, olds, strict=True))
@@ -352,9 +374,8 @@ def compare(old: list[Record], new: list[Record]) -> None:
         widths = geometric_mean(_guarded_width(r) / _guarded_width(o) for r, o in pairs)
         print(
             f"| {semivalue} | {budget} | {len(runs)} | {errors:.3f} | {widths:.3f} | "
-            f"{_percent(coverage(olds))} | {_percent(coverage(runs))} | "
-            f"{_percent(1 - coverage(olds, NORMAL_999))} | "
-            f"{_percent(1 - coverage(runs, NORMAL_999))} |"
+            f"{percent(coverage(olds))} | {percent(coverage(runs))} | "
+            f"{_density(olds):.2f} | {_density(runs):.2f} |"
         )
 
 
@@ -384,10 +405,6 @@ def _grouped(
     return [(tuple(ranks[k][i] for k, i in zip(keys, r, strict=True)), list(g)) for r, g in groups]
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", choices=PARTS, default="report")
@@ -398,12 +415,16 @@ def _main() -> None:
     parser.add_argument("--json", type=Path, help="write one record per run to this file")
     parser.add_argument("--train", action="store_true", help="train all games of both parts")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"))
+    parser.add_argument("--fit", type=Path, metavar="FILE", help="fit scale and freedom to records")
     arguments = parser.parse_args()
     if arguments.train:
         train(arguments.jobs)
         return
     if arguments.compare:
         compare(*(json.loads(file.read_text()) for file in arguments.compare))
+        return
+    if arguments.fit:
+        fit(json.loads(arguments.fit.read_text()))
         return
     games = load_bank(arguments.part)
     if arguments.games:

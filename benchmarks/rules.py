@@ -23,11 +23,12 @@ from sklearn.datasets import load_diabetes, load_digits, load_wine
 from threadpoolctl import threadpool_limits
 
 import dupre
-from bank import BUDGETS, NORMAL_999, SEMIVALUES, Record, coverage, within
+from bank import BUDGETS, SEMIVALUES
 from dupre.benchmark import Game
 from dupre.data.owners import Owners
 from dupre.game.coalitions import all_coalitions
 from dupre.notes import GUESSED, has
+from records import Record, coverage, record_of, spread_of
 
 OWNERS = (6, 8, 11)
 SEEDS = (0, 1)
@@ -120,7 +121,6 @@ def run(rule: Rule, data: str, n: int, seed: int, *, semivalue: str, budget: str
     rng = np.random.default_rng([seed, n, RULES.index(rule), list(DATA).index(data)])
     owners = DATA[data](n, rng)
     game = Game(rule.__name__, owners, rule(all_coalitions(n), rng), 0.0)
-    expected = game.values(SEMIVALUES[semivalue])
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         valuation = dupre.value(
@@ -130,26 +130,21 @@ def run(rule: Rule, data: str, n: int, seed: int, *, semivalue: str, budget: str
             semivalue=SEMIVALUES[semivalue],
             progress=False,
         )
-    return {
-        "game": game.name,
+    return record_of(valuation, game, SEMIVALUES[semivalue]) | {
         "data": data,
-        "n": n,
         "semivalue": semivalue,
         "budget": budget,
-        "scale": float(np.ptp(np.append(game.utilities, 0.0))),
-        "errors": (np.asarray(valuation.mean) - expected).tolist(),
-        "stds": np.asarray(valuation.std).tolist(),
         "told": has(valuation.notes, *GUESSED),
     }
 
 
 def largest_error(records: list[Record]) -> float:
-    """In standard deviations."""
-    return max(
-        float(np.max(np.where(within(record, 0.0), 0.0, np.abs(record["errors"]) / stds)))
-        for record in records
-        for stds in [np.maximum(record["stds"], 1e-300)]
-    )
+    """In standard deviations; an error of rounding is none."""
+    found = []
+    for record in records:
+        errors = np.maximum(np.abs(record["errors"]) - 1e-9 * record["scale"], 0.0)
+        found.append(np.max(errors / np.maximum(spread_of(record).std, 1e-300)))
+    return float(max(found))
 
 
 def report(records: list[Record]) -> None:
@@ -160,7 +155,7 @@ def report(records: list[Record]) -> None:
         "trainings, or 8n and never all of them.\n"
     )
     print(
-        "| rule | semivalue | trainings | 95 % intervals cover | beyond 3.29 std | largest error, "
+        "| rule | semivalue | trainings | 95 % intervals cover | outside 99.9 % | largest error, "
         "std | runs with a note that something is guessed |\n|---|---|---|---|---|---|---|"
     )
     for rule, semivalue, budget in product(RULES, ("Shapley", "Banzhaf"), ("4n", "8n")):
@@ -169,7 +164,7 @@ def report(records: list[Record]) -> None:
         told = float(np.mean([record["told"] for record in runs]))
         print(
             f"| {rule.__name__.replace('_', ' ')} | {semivalue} | {budget} | "
-            f"{100 * coverage(runs):.0f} % | {100 * (1 - coverage(runs, NORMAL_999)):.1f} % | "
+            f"{100 * coverage(runs):.0f} % | {100 * (1 - coverage(runs, 0.999)):.1f} % | "
             f"{largest_error(runs):.1f} | {100 * told:.0f} % |"
         )
 

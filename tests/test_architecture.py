@@ -54,21 +54,21 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_083,
+    "root": 1_093,
     "game": 1_315,
     "data": 1_162,
     "predictor": 1_893,
-    "utility": 1_532,
+    "utility": 1_596,
     "training": 898,
     "store": 1_119,
-    "result": 1_892,
+    "result": 2_056,
     "baselines": 613,
     "valuation": 3_311,
     "benchmark": 608,
-    "report": 1_783,
-    "tables": 2_075,
-    "runs": 1_992,
-    "cli": 1_054,
+    "report": 1_988,
+    "tables": 2_137,
+    "runs": 2_054,
+    "cli": 1_090,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""
@@ -249,7 +249,7 @@ def test_the_public_names_are_these_and_importing_them_imports_nothing_heavy():
             "baselines",
             "benchmark",
         ),
-        *("beta_shapley", "engines", "estimators", "from_game", "from_table", "kernels"),
+        *("beta_shapley", "engines", "estimators", "from_game", "from_table", "history", "kernels"),
         *("leave_one_out", "metrics", "notes", "plots", "read_evaluations", "shapley", "stopping"),
         *("strategies", "tables", "to_game", "value"),
     ]

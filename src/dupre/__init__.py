@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dupre.game.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
     from dupre.predictor import kernels
     from dupre.report import plots
+    from dupre.result.history import history
     from dupre.result.valuation import Valuation
     from dupre.store.frames import read_evaluations
     from dupre.store.store import Stored
@@ -68,6 +69,7 @@ __all__ = [
     "estimators",
     "from_game",
     "from_table",
+    "history",
     "kernels",
     "leave_one_out",
     "metrics",
@@ -88,6 +90,7 @@ _NAMES_OF = {
         "DupreError EngineError EvaluationError InputError Interrupted NotPayableError StoreError"
     ),
     "game.semivalues": "Semivalue banzhaf beta_shapley leave_one_out shapley",
+    "result.history": "history",
     "result.valuation": "Valuation",
     "store.frames": "read_evaluations",
     "store.store": "Stored",

@@ -237,9 +237,19 @@ class Code(StrEnum):
     """Payments go on in another run, and are booked there."""
     PAID_TO_FORMER = "paid_to_former"
     """What was paid to partners who have left."""
+    JOINED_AGAIN = "joined_again"
+    """What was paid to partners of the same names, who had left before."""
+    PAID_IN_ALL = "paid_in_all"
+    """What is paid together with what former partners got."""
     OTHER_CURRENCIES = "other_currencies"
     """What was paid in other currencies."""
 
+
+ABOUT_PAYMENTS = (
+    *(Code.PAID_OUTSIDE, Code.PAID_ELSEWHERE, Code.PAID_TO_FORMER, Code.JOINED_AGAIN),
+    *(Code.PAID_IN_ALL, Code.OTHER_CURRENCIES),
+)
+"""Codes of what belongs to payments, not to the values they are by."""
 
 _GRAVITY = {severity: place for place, severity in enumerate(Severity)}
 _PLACE = {code: place for place, code in enumerate(Code)}
@@ -311,6 +321,7 @@ SHORT: Mapping[Code, str] = {
     Code.EMPTY_COLUMN: "A column is empty in all validation rows: {column}.",
     Code.OTHER_RANGE: "Most validation rows lie outside the range trained on: {column}.",
     Code.PAID_TO_FORMER: "{names:names} left; {paid:,.2f} paid before is not counted.",
+    Code.JOINED_AGAIN: "{names:names} joined again, as new; {paid:,.2f} paid before not counted.",
     Code.UNSEEN_TEXTS: "Validation rows hold texts that no row to train on has: {column}.",
 }
 """The short form by code; `{fact}` is a fact of the note, in a form of `_Facts`. Of other codes it

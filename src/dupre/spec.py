@@ -25,6 +25,9 @@ VERSION = 2
 PER_OWNER = 6
 """Trainings per owner if neither a budget nor another limit is asked for."""
 
+FOLDS, FOLDS_OF_MANY, MANY_ROWS = 10, 5, 2_000
+"""Folds by default, and above so many rows, where one deal of them matters less."""
+
 EXTERNAL = "elsewhere"
 """Instead of a model, if trainings are done elsewhere."""
 
@@ -111,10 +114,10 @@ class Utility(Section, frozen=True):
     model: Text | None = None
     metric: Text | None = None
     validation: Text | None = None
-    folds: Annotated[int, Meta(ge=2, le=_MOST)] | None = None
+    holdout: Annotated[float, Meta(ge=0, le=1)] | None = None
     folds_by: Text | None = None
     folds_in_time: Text | None = None
-    holdout: Annotated[float, Meta(ge=0, le=1)] | None = None
+    folds: Annotated[int, Meta(ge=2, le=_MOST)] | None = None
     equal_owners: bool = False
     empty: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)] | None = None
     floor: Text | None = None
@@ -266,7 +269,7 @@ class Spec(Section, frozen=True):
             ours, theirs = asdict(getattr(self, section)), asdict(getattr(other, section))
             for name, mine in ours.items():
                 if mine != theirs[name]:
-                    return f"{name} {_show(mine)}, not {_show(theirs[name])}"
+                    return f"{name} {_show(name, mine)}, not {_show(name, theirs[name])}"
         return ""
 
 
@@ -304,7 +307,8 @@ def loads(text: str, name: str) -> Spec:
         found = tomllib.loads(text)
     except (ValueError, RecursionError) as cause:
         raise InputError(f"{name} is not TOML: {cause}") from cause
-    version = found.pop("version", None)
+    # A file that people write says none; one that an earlier dupre wrote says which.
+    version = found.pop("version", VERSION)
     if version != VERSION:
         raise InputError(
             f"{name} has version {version}, this dupre knows version {VERSION}; use the dupre that "
@@ -373,7 +377,9 @@ def _check_names(table: Mapping[str, Any], where: str, names: tuple[str, ...]) -
             )
 
 
-def _show(value: Any) -> str:
+def _show(name: str, value: Any) -> str:
+    if value is None and name == "folds":  # after `holdout`, which leaves no room for a default
+        return f"{FOLDS} (the default; {FOLDS_OF_MANY} above {MANY_ROWS:,} rows)"
     if isinstance(value, tuple):
         return ", ".join(value) or "(none)"
     return repr(value) if value not in ("", None) else "(not set)"

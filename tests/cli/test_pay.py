@@ -193,7 +193,10 @@ def test_who_comes_again_under_an_old_name_is_another_partner(place):
     assert joined["owner 0"] == 3 * joined["owner 0"][:1]
     before, after = joined["owner 1"]
     assert before < after
-    assert re.search(r"\n- owner 1 left; \d+\.\d\d paid before is not counted\.\n", told)
+    again = r"\n- owner 1 joined again, as new; \d+\.\d\d paid before not counted\.\n"
+    assert re.search(again, told)
+    paid = f"{sum(entry['paid'] for entry in entries):.2f}"
+    assert f"\n- With these payments {paid} is paid in all.\n" in told
 
 
 @pytest.mark.slow

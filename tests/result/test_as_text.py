@@ -19,7 +19,7 @@ from dupre.result.records import Comparison
 from dupre.result.remarks import with_notes
 from dupre.wording import LONGEST_LINE
 from owners_and_games import make_owners
-from reporting import DIAGNOSTICS, SUBSIDY, VARIANTS, change, core, notes
+from reporting import DIAGNOSTICS, SUBSIDY, VARIANTS, change, core, notes, words_outside
 from reporting import small as valuation
 from reporting import valuation as made
 
@@ -105,16 +105,6 @@ def test_nothing_of_a_strangers_result_moves_the_terminal():
         assert show(v).count("\n") == show(plain).count("\n")
         assert "\\x1b[2J\\x9b5m\\n\\u202e" in show(v)
         assert max(map(len, show(change(v, notes=(long,))).split("\n"))) <= LONGEST_LINE
-
-
-def words_outside(text):
-    """Those of the first screen outside table and notes."""
-    first, table, last = text.split("\n\n")
-    assert table.startswith("owner ")
-    lines = [line for line in first.split("\n") if not line.startswith("- ")]
-    if lines[0].startswith("Not payable: "):  # a note
-        lines[0] = "Not payable:"
-    return len(" ".join([*lines, last]).split())
 
 
 ROWS = {"validation": np.eye(6) / 1e3, "covariance": np.eye(6) / 900, "validation_rows": 1_234}

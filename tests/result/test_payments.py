@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dupre import InputError, NotPayableError
 from dupre.notes import Code, note, warnings
+from dupre.result.payments import MOST_NOTES
 from dupre.result.remarks import with_notes
 from reporting import UNKNOWN_ROWS, change, exact, valuation
 
@@ -121,6 +122,21 @@ def test_a_payment_outside_its_own_interval_is_said_with_the_reason_and_the_reme
     assert "by more validation rows" in of_rows.payments(10_000, anyway=True).notes[-1].text
     noisy = change(v, noise=v.uncertainty.total)
     assert "by more repeats of trainings" in noisy.payments(10_000, anyway=True).notes[-1].text
+
+
+def test_of_notes_on_the_values_three_are_told_and_of_payments_all():
+    codes = (Code.LEAK, Code.SEEN_ROWS, Code.ONE_CLASS, Code.EMPTY_COLUMN)
+    found = [note(code, "a sentence.") for code in codes]
+    v = with_notes(near_zero_beside_a_certain_value(), found)
+    paid = v.payments(10_000, anyway=True)
+    left = len(paid.notes) - 1 - MOST_NOTES
+    *_, told, last = str(paid).split("\n")
+    assert left > 0
+    assert "is outside its own 95 % interval" in told
+    assert last == f"{left} more: `notes`"
+    assert paid.in_words("dupre show run --verbose").endswith(
+        f"{left} more: dupre show run --verbose"
+    )
 
 
 @settings(max_examples=50)

@@ -84,7 +84,7 @@ def test_payments_are_those_of_the_page_and_earlier_ones_are_kept(directory, val
     kept = directory.write_results([replace(valuation, mean=-valuation.mean)])
     assert (kept / "payments.csv").read_text() == first
     assert not directory.payments.exists()
-    assert "No payments: no value is above zero" in directory.report.read_text()
+    assert "nothing to share the amount by" in directory.report.read_text()
 
 
 def test_no_text_of_payments_is_a_formula_for_a_spreadsheet(directory, valuation):

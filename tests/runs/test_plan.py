@@ -44,6 +44,28 @@ def test_a_plan_names_the_columns_how_low_a_score_counts_and_what_scoring_costs(
     assert "called" not in plan(prepare(table()), "run", 0)
 
 
+def test_models_are_not_given_the_column_of_groups_and_the_plan_says_if_that_of_times(place):
+    patients = table(patient=np.arange(ROWS) // 4)
+    run = prepare(patients, folds=4, folds_by="patient")
+    assert "patient" not in run.column_names
+    assert "left out: patient (folds are made by it)\n" in plan(run, "run", 0)
+    (place / "piped.py").write_text(
+        "from sklearn.pipeline import make_pipeline\n"
+        "from sklearn.linear_model import LogisticRegression\n"
+        "model = make_pipeline(LogisticRegression())\n"
+    )
+    run = prepare(patients, folds=4, folds_by="patient", model="piped.py:model")
+    assert "patient" not in run.column_names
+    assert prepare(table(), folds=2, folds_by="who").column_names == ["x", "k", "day"]
+
+    by_time, told = {"folds": 4, "folds_in_time": "day"}, "models are given day, too (or --drop it)"
+    run = prepare(table(), **by_time)
+    assert "day" in run.column_names
+    assert f"              {told}\n" in plan(run, "run", 0)
+    assert told not in plan(prepare(table(), **by_time, drop=["day"]), "run", 0)
+    assert told not in plan(prepare(table()), "run", 0)
+
+
 def test_a_plan_counts_only_trainings_that_have_a_weight_and_can_be_done_twice():
     alone = {"semivalues": ("loo", "shapley")}
     said = plan(prepare(table(), **alone), "run", 0)

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from dupre.cli.compare import compare
 from dupre.cli.demo import demo
+from dupre.cli.history import history
 from dupre.cli.init import init
 from dupre.cli.output import ExitCode, command_message, open_streams, say
 from dupre.cli.pay import pay
@@ -59,6 +60,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     resume: "resume dupre-patients --budget +40",
     demo: "demo",
     show: "show dupre-patients",
+    history: "history dupre-patients --figure history.png",
     report: "report dupre-patients",
     pay: "pay dupre-patients --amount 10000 --currency CHF",
     verify: "verify dupre-patients",

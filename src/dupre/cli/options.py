@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -184,9 +185,11 @@ def as_spec(data: str | None, stated: Mapping[str, Any], **more: Any) -> Spec:
     return spec_of(**settings)
 
 
-def change_spec(spec: Spec, data: str | None, stated: Mapping[str, Any]) -> Spec:
+def change_spec(spec: Spec, file: Path, data: str | None, stated: Mapping[str, Any]) -> Spec:
     """The spec of a file of settings, with what is stated in place of its own."""
     settings = _settings(data, stated)
+    # From the file, not from where the command is typed: both then mean the same wherever it is.
+    spec = spec.change(**_located(_every_setting(spec), str(file.expanduser().parent)))
     tables = asdict(spec.utility)
     if any(settings[name] is not None for name in VALIDATION):  # one way excludes the others
         tables |= dict.fromkeys(VALIDATION)
@@ -201,20 +204,29 @@ VALIDATION = ("validation", "folds", "folds_by", "folds_in_time", "holdout")
 
 def _settings(data: str | None, stated: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by their names; None for what is not stated."""
-    settings = {**stated, "path": absolute(data) if data else None}
-    settings["semivalues"] = tuple(dict.fromkeys(stated["semivalues"] or ())) or None
-    if settings.get("validation"):
-        settings["validation"] = absolute(settings["validation"])
+    semivalues = tuple(dict.fromkeys(stated["semivalues"] or ())) or None
+    settings = {**stated, "path": data or None, "semivalues": semivalues}
+    return settings | _located(settings)
+
+
+def _every_setting(spec: Spec) -> dict[str, Any]:
+    return {name: one for part in asdict(spec).values() for name, one in asdict(part).items()}
+
+
+def _located(settings: Mapping[str, Any], base: str = "") -> dict[str, str]:
+    """Those of the settings that name files, with absolute paths; relative ones begin at `base`."""
+    paths = ((name, settings.get(name)) for name in ("path", "validation", "logo"))
+    found = {name: absolute(path, base) for name, path in paths if path}
     for name in ("model", "metric", "kernel"):
         place, colon, thing = (settings.get(name) or "").rpartition(":")
         if colon and place.endswith(".py"):
-            settings[name] = f"{absolute(place)}:{thing}"
-    return settings
+            found[name] = f"{absolute(place, base)}:{thing}"
+    return found
 
 
-def absolute(path: str) -> str:
-    """A path that stays valid in another directory."""
-    return os.path.abspath(os.path.expanduser(path))
+def absolute(path: str, base: str = "") -> str:
+    """A path that stays valid in another directory; a relative one begins at `base`."""
+    return os.path.abspath(os.path.join(base, os.path.expanduser(path)))
 
 
 def _parameter(name: str, kind: Any, option: Any, default: Any) -> Parameter:
@@ -278,13 +290,15 @@ MORE_SEMIVALUE = _option(
 )
 MOVED = _option("DATA", "Where the data are now, if they moved.", "--data")
 MOVED_VALIDATION = _option("FILE", "Where the validation rows are now.", "--validation")
+FIGURE = _option("FILE", "Draw it too: a png, svg or pdf file.", "--figure")
 JSON = _flag("Print JSON instead of a table.", "--json")
 VERBOSE = _flag("Print everything there is to know of the values.", "--verbose")
 QUIET = _flag("Print the answer and errors, nothing else.", "--quiet")
 STRICT = _flag("End with code 3 if anything is to beware of.", "--strict")
 CONFIG = _option(
     "FILE",
-    "Settings, as the config.toml of a run has them; what is stated besides counts instead.",
+    "Settings, as docs/cli.md has them; also the config.toml of a run. What is stated besides "
+    "counts instead.",
     "--config",
 )
 TRUST = _flag("Do what the directory names although it was not made here.", "--trust")

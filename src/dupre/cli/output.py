@@ -128,17 +128,18 @@ class Printing:
     def print(self, valuations: Sequence[Valuation], directory: RunDirectory) -> None:
         """Print the answer: the first screen, all of it, or JSON."""
         if self.json:
-            from dupre.result.json import dumps
+            from dupre.runs.results import result_text
 
-            print(dumps(valuations, resamples=False))  # as in result.json
+            print(result_text(valuations))
         elif self.verbose:
             print("\n\n".join(v.explain() for v in valuations))
         else:
-            from dupre.result.as_text import format_valuation
+            from dupre.result.as_text import format_others, format_valuation
 
-            details, go_on = directory.command("show", "--verbose"), directory.way_on(valuations[0])
-            texts = [format_valuation(v, details=details, go_on=go_on) for v in valuations]
-            print("\n\n".join(texts))
+            first, *others = valuations
+            details, go_on = directory.command("show", "--verbose"), directory.way_on(first)
+            answer = format_valuation(first, details=details, go_on=go_on)
+            print("\n\n".join([answer, *map(format_others, others)]))
 
     def end(self, valuations: Sequence[Valuation]) -> None:
         """End with another code if it is asked for and something warns; files are written."""

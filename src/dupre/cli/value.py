@@ -40,7 +40,7 @@ def value(
     if config is None:
         spec = o.as_spec(data, stated)
     else:
-        spec = o.change_spec(read_spec(config), data, stated)
+        spec = o.change_spec(read_spec(config), config, data, stated)
     directory = output.directory_for(run, data or spec.data.path)
     prepared = prepare_new(directory.with_history(spec))
     train(directory, replace(prepared, spot_check=spot_check), printing)

@@ -21,7 +21,14 @@ from dupre.errors import InputError, NotPayableError
 from dupre.files import replace_text
 from dupre.notes import ABOUT_TABLE, Code, Note, select, warnings
 from dupre.predictor.calibration import Diagnostics
-from dupre.report.document import Heading, full_name, list_names, render, without_directories
+from dupre.report.document import (
+    Heading,
+    full_name,
+    list_names,
+    render,
+    spell_name,
+    without_directories,
+)
 from dupre.report.plots import draw_figure, in_per_cent, known_widths
 from dupre.report.relations import Relation, relations
 from dupre.report.summary import (
@@ -48,6 +55,13 @@ from dupre.result.as_text import (
     table_headings,
     table_lines,
     what_next,
+)
+from dupre.result.history import (
+    History,
+    history_headings,
+    history_lines,
+    result_sentences,
+    title_of,
 )
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
@@ -90,6 +104,8 @@ SCALES = {
 CAPTIONS = {
     "ranking": "How probable it is that the owner of the row is worth more than the owner of the "
     "column; the stronger the colour, the more certain.",
+    "history": "Values with 95 % intervals: of each owner those of the last results, one below the "
+    "other, the present one in full colour.",
     "predictions": "Each point is a trained coalition, predicted without its own training. The "
     "nearer to the line, the better; the bars are 95 % intervals.",
     "owner_map": "Owners as points: the nearer two points, the more alike the data, features and "
@@ -159,6 +175,7 @@ def page(
     *,
     heading: Heading = Heading(),  # noqa: B008 (it is frozen)
     paid: Payments | InputError | None = None,
+    history: History | None = None,
 ) -> str:
     """The page as HTML.
 
@@ -166,6 +183,7 @@ def page(
         valuations: one, or several semivalues of the same owners; the first is the main one.
         heading: title, contact and logo.
         paid: what owners are paid, or why nobody is; None if nothing is said about that.
+        history: earlier results and this one; None if there is nothing to say about them.
     """
     _check_owners(valuations)
     v = valuations[0]
@@ -179,6 +197,7 @@ def page(
         "answer": _answer(v, paid, _count_words(title, subtitle, day)),
         "notes": _notes(valuations, paid),
         "payments": None if paid is None else _payments(paid),
+        "history": _history(history) if history and len(history.valuations) > 1 else None,
         "comparison": _comparison(valuations) if len(valuations) > 1 else None,
         "uncertainty": _uncertainty(v),
         "ranking": _ranking(v),
@@ -389,6 +408,22 @@ def _payments(found: Payments | InputError) -> Shown:
     columns += [name.replace("_", " ").capitalize() for name in single[1:]]
     words = f"{PAID_ANYWAY}. {found.rule}" if found.anyway else found.rule
     return {"words": words, "table": Table("Payments", columns, rows)}
+
+
+def _history(found: History) -> Shown:
+    """The last results: the values of each, and what changed from one to the next."""
+    shown = found.last()
+    rows = [
+        [Cell(full_name(name)), *(Cell(*entry) for entry in entries)]
+        for name, entries in history_lines(shown, number)
+    ]
+    columns = ["Owner", *(one.capitalize() for one in history_headings(shown))]
+    return {
+        "table": Table(title_of(shown), columns, rows, sortable=True),
+        "results": result_sentences(shown, number, spell_name),
+        "not_read": [f"Not read: {without_directories(one)}." for one in found.not_read],
+        "figure": _figure(shown, "history"),
+    }
 
 
 def _ranking(v: Valuation) -> Shown:
@@ -625,10 +660,10 @@ def _similarity_sentence(d: Diagnostics) -> str:
     )
 
 
-def _figure(v: Valuation, name: str, caption: str = "") -> Figure:
+def _figure(shown: Valuation | History, name: str, caption: str = "") -> Figure:
     caption = caption or CAPTIONS[name]
     # Markup already: matplotlib and ElementTree have escaped the names in it.
-    return Figure(Markup(draw_figure(v, name, label=caption)), caption)
+    return Figure(Markup(draw_figure(shown, name, label=caption)), caption)
 
 
 def _member_list(members: tuple[str, ...]) -> str:

@@ -187,9 +187,7 @@ def meaning(v: Valuation) -> list[str]:
 
 def last_day(v: Valuation) -> str:
     """The day of the last training, as 2026-05-31; "" if it is not known."""
-    if "finished" not in v.evaluations or not len(v.evaluations):
-        return ""
-    return str(v.evaluations["finished"].max())[:10]
+    return v.finished[:10]
 
 
 def best_owner(v: Valuation) -> str:

@@ -60,12 +60,17 @@ def format_valuation(v: Values, *, details: str = "valuation.explain()", go_on: 
         *(f"- {text}" for text in others),
         *([f"{left:,} {'more' if told else 'notes'}: {details}"] if left else []),
         "",
-        *_short_table(v),
+        *first_and_last(_table(v)),
         "",
         how_sure(v),
         f"Next: {what_next(v, go_on)}",
     ]
     return _join(lines)
+
+
+def format_others(v: Values) -> str:
+    """Verdict and table alone: of further semivalues, whose first one has the whole screen."""
+    return _join([f"{v.semivalue}: {verdict(v).kind}.", "", *_short_table(v)])
 
 
 def explain_valuation(v: Values) -> str:
@@ -238,9 +243,9 @@ def title_of(v: Values) -> list[str]:
     return [*lines, f"Stopped: {facts.stopped}."] if facts.stopped else lines
 
 
-def _short_table(v: Values) -> list[str]:
-    """The table; of many owners the first and the last of them."""
-    head, *lines = _table(v)
+def first_and_last(table: Sequence[str]) -> list[str]:
+    """A table with its head; of many owners the first and the last of them."""
+    head, *lines = table
     if (left := len(lines) - MOST_OWNERS) <= 0:
         return [head, *lines]
     half = MOST_OWNERS // 2

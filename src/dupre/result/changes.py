@@ -128,7 +128,7 @@ class Changes:
         # Both results may say the same, of nearly the same numbers.
         shorts = dict.fromkeys(f"- {one.short}" for one in self.notes)
         told, more = list(shorts)[:MOST_NOTES], len(shorts) - MOST_NOTES
-        told += [f"- {more} more, with --json or in `notes`."] if more > 0 else []
+        told += [f"{more} more: `notes`, which --json has"] if more > 0 else []
         text = [
             f"{self.semivalue} {self.nouns} of two results",
             "",
@@ -170,10 +170,8 @@ def changes(before: Values, after: Values) -> Changes:
     Raises:
         InputError: the semivalue, the metric or the target is another, or nobody is in both.
     """
-    _check_comparable(before, after)
+    check_comparable(before, after)
     both = [name for name in np.array(after.owners)[after.order] if name in before.owners]
-    if not both:
-        raise InputError("no owner is in both results; compare results of the same owners")
     first, second = (np.array([v.owners.index(name) for name in both]) for v in (before, after))
     change = after.mean[second] - before.mean[first]
     one, other = (_left_over(before, after, v).spread() for v in (before, after))
@@ -219,8 +217,8 @@ def _left_over(before: Values, after: Values, v: Values) -> Uncertainty:
     )
 
 
-def _check_comparable(before: Values, after: Values) -> None:
-    """Raise InputError if the numbers of the two results do not mean the same."""
+def check_comparable(before: Values, after: Values) -> None:
+    """Raise InputError if the numbers of the two do not mean the same, or nobody is in both."""
     then, now = before.facts.provenance, after.facts.provenance
     places = {"metric": ("settings", "metric"), "target": ("data", "target")}
     stated = {"semivalue": (before.semivalue, after.semivalue)} | {
@@ -233,6 +231,8 @@ def _check_comparable(before: Values, after: Values) -> None:
                 f"these results cannot be compared: the {what} was {one}, now {other}; compare "
                 f"results of the same {what}"
             )
+    if not set(before.owners) & set(after.owners):
+        raise InputError("no owner is in both results; compare results of the same owners")
 
 
 def _fingerprints(v: Values) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ import pandas as pd
 from dupre._types import Floats
 from dupre.checks import finite
 from dupre.errors import InputError, NotPayableError, Remedy
-from dupre.notes import Code, Note, note, select, warnings, worst_first
+from dupre.notes import ABOUT_PAYMENTS, Code, Note, note, select, warnings, worst_first
 from dupre.result.as_text import align
 from dupre.result.sharing import Negative, are_shareable, draw_values, share, without_rounding
 from dupre.result.uncertainty import OF_ROWS, rows_in_words
@@ -105,6 +105,10 @@ class Payments:
         return self.frame.assign(already_paid=self.paid, difference=due)
 
     def __str__(self) -> str:
+        return self.in_words()
+
+    def in_words(self, details: str = "`notes`") -> str:
+        """The table, how it came about, and notes; `details` is what shows the rest of these."""
         frame, unit = self.table(), f" {self.currency}" if self.currency else ""
         single = ["payment", *(["already_paid", "difference"] if self.paid is not None else [])]
         lines = [["owner", f"payment{unit}", "95 % interval"]]
@@ -116,10 +120,12 @@ class Payments:
         pay, *before = (self.format(frame[key].sum() + 0.0) for key in single)
         lines.append(["sum", pay, "", *before])
         first = f"{self.verdict.capitalize()}{', and paid anyway' if self.anyway else ''}."
-        more = len(self.notes) - MOST_NOTES
+        # Of the payments all of them: what shows the values in full does not have these.
+        own = select(self.notes, ABOUT_PAYMENTS)
+        others = [one for one in self.notes if one not in own]
         text = [first, "", *align(lines), "", self.rule]
-        text += [f"- {one.short}" for one in self.notes[:MOST_NOTES]]
-        text += [f"- {more} more, with --json or in `notes`."] if more > 0 else []
+        text += [f"- {one.short}" for one in [*others[:MOST_NOTES], *own]]
+        text += [f"{more} more: {details}"] if (more := len(others) - MOST_NOTES) > 0 else []
         return "\n".join(cut(escape_controls(line), LONGEST_LINE) for line in text)
 
     def format(self, payment: float) -> str:

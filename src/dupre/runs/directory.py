@@ -30,11 +30,11 @@ from msgspec.structs import asdict, replace
 from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text, replace_texts
 from dupre.report.document import Heading, read_logo
-from dupre.result import json
 from dupre.result.as_text import failed_alone_are_left, seconds_each
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
 from dupre.runs.ledger import Ledger, read_ledger, with_paid
+from dupre.runs.results import read_history, read_results, result_text
 from dupre.spec import Payment, Spec, dumps, loads
 from dupre.store.frames import read_evaluations
 from dupre.store.locks import FileLock
@@ -142,11 +142,22 @@ class RunDirectory:
         if not self.result.is_file():
             raise InputError(f"{str(self)!r} has no result yet; go on with `{self.renewal}`")
         try:
-            return json.loads(self.result.read_text(encoding="utf-8"), Valuation)
-        except (InputError, OSError, UnicodeDecodeError) as cause:
+            return read_results(self.result)
+        except InputError as cause:
             raise InputError(
                 f"{str(self.result)!r}: {cause}; `{self.renewal}` makes it again from the store"
             ) from cause
+
+    def earlier_results(self, present: Sequence[Valuation] = ()) -> dict[str, Path]:
+        """Files of the results before the last one, in the order of time, by their names here.
+
+        And that of the last one, if there is a present one that says something else.
+        """
+        files = [self._history / str(number) / self.result.name for number in self._numbers()]
+        files = [file for file in files if file.is_file()]
+        if present and self.table.is_file() and not _holds(self.table, spreadsheet(present)):
+            files.append(self.result)
+        return {file.relative_to(self.path).as_posix(): file for file in files}
 
     @property
     def renewal(self) -> str:
@@ -160,8 +171,7 @@ class RunDirectory:
         Returns:
             where the files before are kept; None if there were none, or they say the same.
         """
-        found = json.dumps(valuations, resamples=False)  # the store has them
-        texts = {self.result: found, self.table: spreadsheet(valuations)}
+        texts = {self.result: result_text(valuations), self.table: spreadsheet(valuations)}
         return self._replace(texts | self._pages(valuations, self.spec()))
 
     def _replace(self, texts: Mapping[Path, str | None]) -> Path | None:
@@ -181,15 +191,21 @@ class RunDirectory:
 
     def _keep(self, files: Sequence[Path]) -> Path:
         """Copy files to a new directory of the history."""
-        history = self.path / "history"
-        history.mkdir(exist_ok=True)
         # After the largest, not the first gap: numbers are in the order of time.
-        numbers = [int(path.name) for path in history.iterdir() if path.name.isdecimal()]
-        kept = history / str(1 + max(numbers, default=0))
-        kept.mkdir()
+        kept = self._history / str(1 + max(self._numbers(), default=0))
+        kept.mkdir(parents=True)
         for file in files:
             copyfile(file, kept / file.name)
         return kept
+
+    def _numbers(self) -> list[int]:
+        """Numbers in the history, in the order of time."""
+        every = self._history.iterdir() if self._history.is_dir() else ()
+        return sorted(int(path.name) for path in every if path.name.isdecimal())
+
+    @property
+    def _history(self) -> Path:
+        return self.path / "history"
 
     @property
     def is_behind(self) -> bool:
@@ -202,7 +218,7 @@ class RunDirectory:
         """Whether trainings are stored that came after a result."""
         if not self.store.is_file():
             return False
-        return _last_finished(read_evaluations(self.store)) > _last_finished(last.evaluations)
+        return _last_finished(read_evaluations(self.store)) > last.finished
 
     @property
     def earlier_owners(self) -> tuple[str, ...]:
@@ -326,7 +342,8 @@ class RunDirectory:
         from dupre.report.page import page
 
         paid = self._paid(valuations[0], spec, ledger)
-        shown = page(valuations, heading=_heading(spec), paid=paid)
+        found = read_history(self.earlier_results(valuations), valuations[0])
+        shown = page(valuations, heading=_heading(spec), paid=paid, history=found)
         return {self.report: shown, self.payments: payments_table(paid)}
 
     def write_statements(

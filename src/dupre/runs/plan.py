@@ -71,6 +71,7 @@ OPTIONS = {
     Code.IDENTIFIERS: "--drop",
     Code.LEAK: "--drop",
     Code.OTHER_SHEETS: "--sheet",
+    Code.TEXTS_FOR_NUMBERS: "--numbers",
     Code.UNEQUAL_CLASSES: "--metric",
 }
 """What to state of a note; the note itself is also on the page, where there are no options."""
@@ -187,6 +188,8 @@ def _validation(run: Run, rows: int) -> list[str]:
     if run.traits.folds > 1:
         times = f"{run.traits.folds} trainings, {run.traits.folds} times as long as one"
         lines.append(f"each coalition takes {times} (--folds changes it)")
+    if run.columns is not None and wanted.folds_in_time in run.columns.used:
+        lines.append(f"models are given {printable(str(wanted.folds_in_time))}, too (or --drop it)")
     return lines
 
 

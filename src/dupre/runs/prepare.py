@@ -16,7 +16,7 @@ from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
 from dupre.tables import doubts, folds, models
-from dupre.tables.columns import Columns, columns_of
+from dupre.tables.features import Columns, columns_of
 from dupre.tables.read import (
     check_sheet,
     files_to_check,
@@ -48,7 +48,9 @@ def prepare(spec: Spec) -> Run:
     data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
     frame = read_table(data, spec.history.forms)
     forms = frame.attrs["forms"]
-    columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
+    columns = columns_of(
+        frame, owner=data.owner, target=data.target, drop=data.drop, groups=wanted.folds_by
+    )
     task = infer_task(frame, data)
     left_out = [name for name, _ in columns.left_out]
     advice = (
@@ -63,7 +65,8 @@ def prepare(spec: Spec) -> Run:
         return Run(spec, choices, owners, _external_utility(wanted), notes=advice, forms=forms)
     model = models.model(wanted.model, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
-    used = frame.drop(columns=list(data.drop) if model.raw else left_out)
+    dropped = [name for name in left_out if name in (*data.drop, wanted.folds_by)]
+    used = frame.drop(columns=dropped if model.raw else left_out)
     validation: Any
     if wanted.validation:
         validation = read_validation(wanted.validation, used, data)

@@ -20,7 +20,7 @@ from dupre.runs.parse import Choices, parse_choices
 from dupre.spec import PER_OWNER, Spec
 from dupre.store.origin import Origin, of_owners, origin_of
 from dupre.store.store import Store, Stored
-from dupre.tables.columns import Columns
+from dupre.tables.features import Columns
 from dupre.tables.numbers import Forms, write_forms
 from dupre.utility.describe import Traits, describe
 from dupre.utility.model import ModelUtility
@@ -135,7 +135,7 @@ class Run:
         target = self.spec.data.target
         if self.spec.is_external:
             return f"the score of a model for {target}, as recorded from trainings done elsewhere"
-        rows = count_things(len(self.trained.y_val), "validation row")
+        rows = count_things(self.traits.validation_rows, "validation row")
         return f"the score ({self.metric}) on {rows} of a model that predicts {target}"
 
     @property
@@ -149,7 +149,9 @@ class Run:
         if wanted.folds_in_time:
             return f"{self.traits.folds} folds in time, by {wanted.folds_in_time}"
         by = f" by {wanted.folds_by}" if wanted.folds_by else ""
-        return f"{self.traits.folds} folds{by} ({seed}), every row validates once"
+        counted, rows = self.traits.validation_rows, len(self.trained.y_val)
+        which = "every row validates" if counted == rows else f"{counted:,} of {rows:,} rows count"
+        return f"{self.traits.folds} folds{by} ({seed}), {which} once"
 
     @property
     def metric(self) -> str:

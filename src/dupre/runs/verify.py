@@ -25,7 +25,6 @@ from msgspec.structs import asdict
 
 from dupre.errors import DupreError, InputError, StoreError
 from dupre.notes import warnings
-from dupre.result import json
 from dupre.result.valuation import Valuation
 from dupre.runs.directory import RunDirectory, payments_table, spreadsheet
 from dupre.runs.ledger import (
@@ -37,6 +36,7 @@ from dupre.runs.ledger import (
     read_ledger,
     with_paid,
 )
+from dupre.runs.results import read_results
 from dupre.runs.resume import reopen
 from dupre.runs.run import Run
 from dupre.runs.values import stored_values
@@ -412,12 +412,11 @@ def _results_by_digest(kept: _Kept) -> dict[str, tuple[Valuation, str]]:
     found, name = {}, kept.directory.result.name
     if kept.results:
         found[digest_of(spreadsheet(kept.results))] = kept.results[0], name
-    for file in (kept.directory.path / "history").glob(f"*/{name}"):
+    for place, file in kept.directory.earlier_results().items():
         try:
-            valuations = json.loads(file.read_text(encoding="utf-8"), Valuation)
-        except (InputError, OSError, UnicodeDecodeError):  # of another version, or damaged
+            valuations = read_results(file)
+        except InputError:  # of another version, or damaged
             continue
-        place = f"history/{file.parent.name}/{name}"
         found.setdefault(digest_of(spreadsheet(valuations)), (valuations[0], place))
     return found
 

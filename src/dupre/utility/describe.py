@@ -96,7 +96,7 @@ class Traits:
     @property
     def validation_rows(self) -> int:
         """Validation rows that count, copies of a row as one; 0 if they are not known."""
-        return 0 if self.validation is None else self.validation.equal.counted
+        return 0 if self.validation is None else self.validation.counted
 
     @property
     def may_resample(self) -> bool:

@@ -28,9 +28,7 @@ from dupre.data.digests import hash_json
 from dupre.data.owners import Owners
 from dupre.data.rows import take
 from dupre.errors import InputError, Remedy
-
-MANY_ROWS = 2_000
-"""Rows up to which there are ten folds by default."""
+from dupre.spec import FOLDS, FOLDS_OF_MANY, MANY_ROWS
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +148,7 @@ def labels_of(split: Any, owners: Owners) -> NDArray[Any] | None:
 
 def default_folds(rows: int) -> int:
     """Folds of so many rows unless another number is stated."""
-    return 10 if rows <= MANY_ROWS else 5
+    return FOLDS if rows <= MANY_ROWS else FOLDS_OF_MANY
 
 
 def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
@@ -209,7 +207,8 @@ def shares_of_owners(owners: Owners, row: Ints) -> dict[str, float]:
         np.column_stack([owners.owner[validates], owners.row_contents[validates, 0]]), axis=0
     )
     counts = np.bincount(pairs[:, 0].astype(np.int64), minlength=owners.n)
-    return {name: float(c) / len(row) for name, c in zip(owners.names, counts, strict=True)}
+    different = len(np.unique(owners.row_contents[row, 0]))  # a splitter may score a row twice
+    return {name: float(c) / different for name, c in zip(owners.names, counts, strict=True)}
 
 
 def _different_rows(owners: Owners) -> Ints:

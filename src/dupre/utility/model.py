@@ -257,14 +257,13 @@ class ModelUtility:
         """
         rows = self._scored(repeat)
         test = rows.tests[fold]
-        if not len(rows.y[test]):
+        one_class = self.metric.ranks is not None and len(np.unique(rows.y[test])) < 2
+        if not len(rows.y[test]) or one_class:
             return np.empty(0)
         model, X_val = self._train(members, repeat, fold)
         part = rows.part(X_val, test)
         if self.metric.is_pooled:
             return self._predict(model, part)
-        if self.metric.ranks is not None and not part.pairs():
-            return np.empty(0)
         score = self._score_one(model, part)
         known = () if score.resampled is None else score.resampled
         return np.array([score, *known], dtype=np.float64)

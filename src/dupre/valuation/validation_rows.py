@@ -26,7 +26,6 @@ from dupre.notes import Code, Note, note
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.training.evaluation import Evaluation
 from dupre.utility.describe import Traits
-from dupre.utility.resampling import folds_without_a_class
 from dupre.utility.validation import ValidationRows
 from dupre.valuation.state import State
 from dupre.wording import count_things, join_list, percent, printable, quote
@@ -86,6 +85,8 @@ def _seen_rows(scored: ValidationRows) -> list[Note]:
 def _equal_rows(scored: ValidationRows) -> list[Note]:
     """Rows that are equal to others, by chance or as copies."""
     equal, m = scored.equal, len(scored.targets)
+    if not equal.repeated:  # also of rows that a splitter scores several times
+        return []
     which = f"{equal.repeated:,} of the {m:,} validation rows are"
     facts = {"repeated": equal.repeated, "rows": m, "counted": equal.counted}
     if equal.counted < m:
@@ -118,10 +119,8 @@ def _dominant_owner(scored: ValidationRows) -> list[Note]:
 
 def _folds_without_class(scored: ValidationRows) -> list[Note]:
     """Folds that a metric of pairs cannot score."""
-    dealt = scored.dealt
-    if dealt is None or scored.metric.ranks is None or len(dealt.tests) == 1:
-        return []
-    if not (count := folds_without_a_class(dealt)):
+    dealt, count = scored.dealt, len(scored.idle)
+    if dealt is None or not count:
         return []
     text = (
         f"{count} of {len(dealt.tests)} folds have rows of one class only and count nothing; state "
@@ -132,7 +131,7 @@ def _folds_without_class(scored: ValidationRows) -> list[Note]:
 
 def _few_rows(scored: ValidationRows) -> list[Note]:
     """Rows too few to tell how far the values would be on others."""
-    rows = scored.equal.counted
+    rows = scored.counted
     if rows >= FEWEST_ROWS:
         return []
     told = f"{count_things(rows, 'validation row')} cannot show how much others would change the "
@@ -145,7 +144,8 @@ def _few_of_a_class(scored: ValidationRows) -> list[Note]:
     """Rare classes of which there are too few rows to tell how others of them would be scored."""
     if scored.owners.task != "classification":
         return []
-    of_class, m = Counter(scored.targets.tolist()), len(scored.targets)
+    targets = scored.targets[scored.counts]
+    of_class, m = Counter(targets.tolist()), len(targets)
     least = LEAST_PART * m if scored.metric.counts_rows else 0.0  # fewer hardly count there
     rare = min(FEWEST_ROWS, m / (2 * len(of_class)))  # half of an equal share
     few = {name: count for name, count in of_class.items() if least <= count < rare}
