@@ -33,7 +33,8 @@ class Progress:
 
     Attributes:
         evaluated: coalitions evaluated, those found in the store included.
-        budget: of coalitions; None if only stop rules end the run.
+        budget: of coalitions; if a time ends the run as many as are expected to fit, None until
+            that is known, and if other rules end it.
         failed: how many of them failed.
         trainings: done in this run; with folds or repeats a coalition takes several.
         seconds: since the store was open and the workers were started.
