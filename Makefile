@@ -38,6 +38,7 @@ bench: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/folds.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/many_owners.py >> benchmarks/RESULTS.md
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/cost.py >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/speed.py >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/engine.py >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/command.py >> benchmarks/RESULTS.md
