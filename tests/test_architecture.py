@@ -54,21 +54,21 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_112,
-    "game": 1_411,
+    "root": 1_141,
+    "game": 1_418,
     "data": 1_248,
     "predictor": 1_907,
-    "utility": 1_787,
+    "utility": 1_810,
     "training": 898,
-    "store": 1_314,
-    "result": 2_279,
+    "store": 1_302,
+    "result": 2_282,
     "baselines": 613,
-    "valuation": 3_551,
+    "valuation": 3_701,
     "benchmark": 617,
     "report": 2_052,
-    "tables": 2_184,
-    "runs": 2_277,
-    "cli": 1_207,
+    "tables": 2_185,
+    "runs": 2_327,
+    "cli": 1_211,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""

@@ -180,3 +180,16 @@ def _in_powers(value: float, places: int) -> str:
         return "0"
     digits = math.floor(math.log10(abs(value))) + places
     return f"{value:.{max(0, digits)}e}"
+
+
+def format_time(seconds: float) -> str:
+    """Minutes and seconds, `1:05`, or hours too, `1:00:05`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def in_minutes(seconds: float) -> str:
+    """A time to plan by, `about 14 minutes`; "" below one minute: nobody plans by less."""
+    minutes = round(seconds / 60)
+    return f"about {count_things(minutes, 'minute')}" if minutes else ""

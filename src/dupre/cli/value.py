@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @o.states(
     "owner target cohorts validation folds folds_by folds_in_time holdout equal_owners model "
     "metric empty floor bounds semivalues samples kernel "
-    "prior_mean strategy budget until time jobs dask repeats skip_failures timeout task delimiter "
-    "drop decimal numbers encoding sheet skip_empty seed",
+    "prior_mean strategy budget until time jobs dask repeats skip_failures timeout price "
+    "task delimiter drop decimal numbers encoding sheet skip_empty seed",
 )
 def value(
     printing: output.Printing,
@@ -37,13 +37,14 @@ def value(
     """
     from dupre.runs.directory import read_spec
     from dupre.runs.prepare import prepare_new
+    from dupre.store.store import Stored
 
     if config is None:
         spec = o.as_spec(data, stated)
     else:
         spec = o.change_spec(read_spec(config), config, data, stated)
     directory = output.directory_for(run, data or spec.data.path)
-    prepared = prepare_new(directory.with_history(spec), directory.store)
+    prepared = prepare_new(directory.with_history(spec), Stored(directory.store).validate)
     train(directory, replace(prepared, spot_check=spot_check), printing)
 
 
@@ -77,9 +78,11 @@ def train(
         output.write_spec(directory, run.spec)
         if as_wide and changes and last is not None:
             run = keep_width(run, last, known)
-        output.say(plan(run, str(directory), known, changes, elsewhere))
+        each = values.expected_seconds(run, directory.store)
+        output.say(plan(run, str(directory), known, changes, elsewhere, each=each))
         with output.redirect_stdout_to_stderr():
-            valuations = values.train(run, directory.store, display(True), client)
+            screen = display(True, run.spec.machine.hourly)
+            valuations = values.train(run, directory.store, screen, client)
         kept = directory.write_results(valuations)
     # After the lock: a reader that is slow, or gone, keeps nobody waiting.
     printing.print(valuations, directory)

@@ -626,7 +626,7 @@ def _uncertainty(v: Valuation) -> Shown:
             f"± {last['widest']:.2g}."
         )
     words += texts(v, Code.VARIANCE, Code.DEAL, Code.REPEATED_TRAININGS, Code.MORE_ROWS)
-    words += texts(v, Code.FORECAST)
+    words += texts(v, Code.FORECAST, Code.COST)
     if not words and v.complete:
         words.append("Nothing is left to train: every coalition that counts was trained.")
     elif not words:

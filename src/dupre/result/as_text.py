@@ -236,6 +236,12 @@ def failed_alone_are_left(v: Values) -> bool:
     return bool(v.facts.failures) and v.facts.evaluated >= v.facts.counting
 
 
+def seconds_each(v: Values) -> float:
+    """How long a further training is expected to take; 0 if that is not told."""
+    told = select(v.notes, [Code.COST])
+    return float(told[0].facts["seconds"]) if told else 0.0
+
+
 def format_comparison(semivalue: str, c: Comparison) -> str:
     """Whether one owner is worth more than another, in a sentence."""
     if c.probability < 0.5:

@@ -5,7 +5,7 @@ Whatever can be wrong is found here, before anything is trained.
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -21,7 +21,6 @@ from dupre.runs.parse import (
 )
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
-from dupre.store.validations import keep_to
 from dupre.tables import doubts, folds, models
 from dupre.tables.features import Columns, columns_of
 from dupre.tables.read import (
@@ -36,8 +35,10 @@ from dupre.utility.model import ModelUtility
 from dupre.valuation.validation_rows import not_validating, validation_notes
 from dupre.valuation.valuer import Valuer
 
+Validate = Callable[[ModelUtility], ModelUtility]
 
-def prepare_new(spec: Spec, store: Path | None = None) -> Run:
+
+def prepare_new(spec: Spec, validate: Validate | None = None) -> Run:
     """The same for a run that begins: what it is asked can still be corrected.
 
     A sheet that no file has is refused, and a utility of no data outside the bounds; what is below
@@ -45,24 +46,21 @@ def prepare_new(spec: Spec, store: Path | None = None) -> Run:
     """
     check_sheet(spec.data, spec.utility.validation)
     check_cohorts(spec)
-    run = prepare(spec, store)
+    run = prepare(spec, validate)
     run.check_empty()
     return run
 
 
-def prepare(spec: Spec, store: Path | None = None) -> Run:
+def prepare(spec: Spec, validate: Validate | None = None) -> Run:
     """Read the data, build what is to be trained; InputError if trainings would fail.
 
-    Models are scored on the rows that a `store` keeps to, if there is one.
+    `validate` makes of the utility one that is scored on the rows that a run began with.
     """
     data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
     frame = read_table(data, spec.history.forms)
     forms, joined = frame.attrs["forms"], frame.attrs["cohorts"]
-    # When an owner joined says nothing of its rows: no model is given that.
-    unused = [*data.drop, *filter(None, [data.cohorts])]
-    columns = columns_of(
-        frame, owner=data.owner, target=data.target, drop=unused, groups=wanted.folds_by
-    )
+    beside = {"groups": wanted.folds_by, "cohorts": data.cohorts}
+    columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop, **beside)
     task = infer_task(frame, data)
     left_out = [name for name, _ in columns.left_out]
     advice = (
@@ -74,11 +72,10 @@ def prepare(spec: Spec, store: Path | None = None) -> Run:
         owners = _owners(used, used, data, columns, task)
         _check_choices(owners, choices, spec)
         advice = (*advice, *doubts.doubtful_names(owners.names))
-        elsewhere = _external_utility(wanted)
-        return Run(spec, choices, owners, elsewhere, joined, notes=advice, forms=forms)
+        return Run(spec, choices, owners, _external(wanted), joined, notes=advice, forms=forms)
     model = models.model(wanted.model, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
-    dropped = [name for name in left_out if name in (*unused, wanted.folds_by)]
+    dropped = [name for name in left_out if name in (*data.drop, *beside.values())]
     used = frame.drop(columns=dropped if model.raw else left_out)
     validation: Any
     if wanted.validation:
@@ -88,18 +85,10 @@ def prepare(spec: Spec, store: Path | None = None) -> Run:
         validation, every = folds.split_of(frame, wanted, data), used
     owners = _owners(used, every, data, columns, task)
     _check_choices(owners, choices, spec)
-    utility = ModelUtility(
-        model.estimator,
-        owners,
-        validation=validation,
-        metric=models.metric(wanted.metric, task=task),
-        empty=wanted.empty,
-        floor=parse_floor(wanted.floor),
-        bounds=parse_bounds(wanted.bounds),
-        seed=spec.values.seed,
-    )
-    if store is not None:
-        utility = keep_to(utility, store)
+    utility = _model_utility(spec, model.estimator, owners, validation)
+    # With other columns no row would be as it was, which is refused later, and said better.
+    if validate is not None and list(spec.history.columns) in ([], list(owners.columns or ())):
+        utility = validate(utility)
     return Run(
         spec,
         choices,
@@ -135,7 +124,21 @@ def _check_choices(owners: Owners, choices: Choices, spec: Spec) -> None:
         )
 
 
-def _external_utility(wanted: Utility) -> ExternalUtility:
+def _model_utility(spec: Spec, estimator: Any, owners: Owners, validation: Any) -> ModelUtility:
+    wanted = spec.utility
+    return ModelUtility(
+        estimator,
+        owners,
+        validation=validation,
+        metric=models.metric(wanted.metric, task=owners.task),
+        empty=wanted.empty,
+        floor=parse_floor(wanted.floor),
+        bounds=parse_bounds(wanted.bounds),
+        seed=spec.values.seed,
+    )
+
+
+def _external(wanted: Utility) -> ExternalUtility:
     floor, bounds = parse_floor(wanted.floor), parse_bounds(wanted.bounds)
     return ExternalUtility(wanted.empty or 0.0, None if floor is False else floor, bounds)
 

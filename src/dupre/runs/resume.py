@@ -20,6 +20,7 @@ from dupre.runs.prepare import prepare
 from dupre.runs.run import Run
 from dupre.spec import Spec
 from dupre.store.origin import changed_owners
+from dupre.store.store import Stored
 from dupre.wording import count_things, join_list, quote, quote_names
 
 
@@ -55,7 +56,7 @@ def reopen(
             equal_owners=False,
         )
         spec = replace(spec, utility=moved)
-    run = prepare(spec, store)
+    run = prepare(spec, None if store is None else Stored(store).validate)
     _check_columns(run, spec)
     return directory, run
 

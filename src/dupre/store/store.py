@@ -43,10 +43,10 @@ from dupre.store.sqlite import (
     to_json,
     to_row,
 )
-from dupre.store.validations import StoreValidations
+from dupre.store.validations import StoreValidations, read_kept
 from dupre.training.evaluation import Evaluation, Training, pool
 from dupre.training.threads import switch_quickly
-from dupre.utility.describe import Traits
+from dupre.utility.describe import Traits, validate_by
 
 Statement = tuple[str, tuple[Any, ...]]
 """A statement of SQL, and the row that it writes."""
@@ -84,6 +84,16 @@ class Stored:
             )
         if not isinstance(self.version, str):
             raise InputError(f"version must be a text such as '2', got {self.version!r}")
+
+    def validate(self, utility: Any) -> Any:
+        """The utility on the rows that the store was made with, unless they are split anew.
+
+        Raises:
+            InputError: the utility keeps to others.
+            StoreError: the store cannot be read.
+        """
+        kept = None if self.revalidate else read_kept(Path(self.path))
+        return utility if kept is None else validate_by(utility, kept)
 
 
 class Store:
@@ -170,6 +180,12 @@ class Store:
     def utilities(self, members: Names) -> dict[int, Evaluation]:
         """The successful evaluations of a coalition, by repeat."""
         return self._utilities.get(canonical(members), {})
+
+    def seconds(self, members: Names) -> float:
+        """How long the first training of a coalition took; 0 if that is not known."""
+        # Later repeats do not count: what is known after the first stays as it is.
+        first = self.utilities(members).get(0)
+        return 0.0 if first is None else first.seconds
 
     def same(self, members: Names) -> list[Names]:
         """Stored coalitions that share one evaluation with this one, names sorted."""

@@ -24,12 +24,10 @@ from numpy.typing import NDArray
 
 from dupre._types import Floats, Ints
 from dupre.data.digests import digest
-from dupre.errors import StoreError
 from dupre.store.sqlite import VALIDATION_COLUMNS, Connection, checksum, connect, expect
 from dupre.training.evaluation import now
 from dupre.utility.describe import Traits
-from dupre.utility.folds import Folds, Holdout, Validating
-from dupre.utility.model import ModelUtility
+from dupre.utility.folds import Validating
 
 Layout = Callable[[Validating, int], tuple[NDArray[np.uint64], Ints]]
 
@@ -57,8 +55,8 @@ class Validation:
     def key(self) -> str:
         """A digest of all that a score depends on besides the model."""
         # Who held a row, also of those that are gone, decides its weight.
-        weights = None if self.fixed.holder is None else _key(self.fixed)
-        return _key(self.present) if weights is None else digest([_key(self.present), weights])
+        weights = None if self.fixed.holder is None else self.fixed.key
+        return self.present.key if weights is None else digest([self.present.key, weights])
 
     def serves(self, earlier: Validating) -> bool:
         """Whether predictions for earlier rows tell what these rows would score."""
@@ -87,29 +85,16 @@ def validation_of(traits: Traits) -> Validation | None:
     return Validation(traits.fixed, present, traits.utility.rows_of_folds, traits.pooled)
 
 
-def keep_to(utility: Any, path: Path, *, revalidate: bool = False) -> Any:
-    """The utility on the rows that a store was made with; as it is without a store.
+def read_kept(path: Path) -> Validating | None:
+    """The rows that a store keeps to; None if there is no store, or if they are nobody's.
 
     Raises:
-        StoreError: the utility keeps to others, or the store cannot be read.
+        StoreError: the store cannot be read.
     """
-    if revalidate or not path.exists() or not isinstance(utility, ModelUtility):
-        return utility
-    if not isinstance(utility.validation, (Folds, Holdout)):
-        return utility
+    if not path.exists():
+        return None
     with closing(connect(path.resolve(), make=False)) as db:
-        kept = _read_kept(db)
-        if kept is None:
-            return utility
-        if utility.validation.rows is None:
-            return utility.with_validating(kept)
-        if _key(utility.validation.rows) != _key(kept):
-            raise StoreError(
-                f"{db.name} was made for other validation rows than those that this utility keeps "
-                "to; take the utility of then and its with_owners, or split anew with "
-                "store=dupre.Stored(FILE, revalidate=True)"
-            )
-    return utility
+        return _read_kept(db)
 
 
 class StoreValidations:
@@ -141,8 +126,8 @@ class StoreValidations:
         self.serving = {key: rows for key, rows in earlier.items() if validation.serves(rows)}
         kept = _read_kept(self._db)
         self._insert(self.key, validation.present)
-        if kept is None or (revalidate and _key(kept) != _key(validation.fixed)):
-            key = f"{_key(validation.fixed)} fixed"
+        if kept is None or (revalidate and kept.key != validation.fixed.key):
+            key = f"{validation.fixed.key} fixed"
             self._insert(key, validation.fixed)
             number = "(SELECT 1 + coalesce(max(kept), 0) FROM validations)"
             self._db.execute(f"UPDATE validations SET kept = {number} WHERE id = ?", (key,))
@@ -168,11 +153,6 @@ def _read_kept(db: Connection) -> Validating | None:
     found = db.ask(query)
     with db.explain_errors("read"):
         return _from_row(found[0]) if found else None
-
-
-def _key(rows: Validating) -> str:
-    classes = None if rows.classes is None else rows.classes.tolist()
-    return digest([[getattr(rows, name) for name in _ARRAYS], rows.k, classes])
 
 
 def _are_equal(one: Any, other: Any) -> bool:

@@ -199,6 +199,26 @@ def _describe_model(found: Traits, utility: ModelUtility) -> Traits:
     )
 
 
+def validate_by(utility: Any, rows: Validating) -> Any:
+    """The utility with these of the owners' rows to score on; as it is if it does not split them.
+
+    Raises:
+        InputError: it keeps to other rows.
+    """
+    split = getattr(utility, "validation", None)
+    if not (isinstance(utility, ModelUtility) and isinstance(split, (Folds, Holdout))):
+        return utility
+    if split.rows is None:
+        return utility.with_validating(rows)
+    if split.rows.key != rows.key:
+        raise InputError(
+            "the store was made for other validation rows than those that this utility keeps to; "
+            "take the utility of then and its with_owners, or split anew with "
+            "store=dupre.Stored(FILE, revalidate=True)"
+        )
+    return utility
+
+
 def check_utility(traits: Traits, owners: Owners) -> Traits:
     """The same; InputError if every training would fail, or be of other rows than the owners'."""
     utility = traits.utility

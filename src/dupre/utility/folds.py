@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dupre._types import Bools, Floats, Ints
 from dupre.checks import finite, whole
-from dupre.data.digests import hash_json
+from dupre.data.digests import digest, hash_json
 from dupre.data.owners import Owners
 from dupre.data.rows import take
 from dupre.errors import InputError, Remedy
@@ -59,6 +59,13 @@ class Validating:
     fold: Ints | None = None
     starts: Floats | None = None
     classes: NDArray[Any] | None = None
+
+    @property
+    def key(self) -> str:
+        """A digest of all of it."""
+        arrays = [self.rows, self.holder, self.label, self.fold, self.starts]
+        # As a list: texts may be kept in arrays of several types.
+        return digest([arrays, self.k, None if self.classes is None else self.classes.tolist()])
 
     def held_by(self, owners: Owners) -> Validating:
         """Those of the rows that somebody holds now, each once."""
@@ -231,6 +238,12 @@ def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
             )
     # A fold without rows, which a small table may have, tests nothing.
     if not any(len(rows) and part.any() for rows, part in zip(tests, train, strict=True)):
+        if isinstance(split, (Folds, Holdout)) and split.rows is not None:
+            raise InputError(
+                f"of the {len(split.rows.rows):,} rows that validate only {len(first):,} are still "
+                "held by somebody; take the rows of then, split anew (revalidate), or ",
+                Remedy.VALIDATION,
+            )
         raise InputError(
             f"{len(first):,} different rows are too few to split them for validation; ",
             Remedy.VALIDATION,

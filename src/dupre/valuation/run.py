@@ -19,6 +19,7 @@ from dupre.valuation.source import Source
 from dupre.valuation.stopping import RunSettings
 from dupre.valuation.training_notes import (
     complete,
+    cost_notes,
     elsewhere_notes,
     unused_notes,
     warn_of_failed_predictor,
@@ -81,6 +82,7 @@ def run(
             *store.origin.notes(),
             *unused_notes(len(unused), settings.repeats),
             *elsewhere_notes(len(store.scored_elsewhere())),
+            *cost_notes(loop.seconds_each),
         ]
     valuation = complete(valuation, valuer, traits, origin=made_from, used=used, notes=notes)
     warn_of_failed_predictor(valuation)

@@ -15,7 +15,6 @@ from dupre._types import Names
 from dupre.data.owners import Owners
 from dupre.store.origin import has_contents, of_owners
 from dupre.store.store import Stored
-from dupre.store.validations import keep_to
 from dupre.utility.adapters import Known, known_scores
 from dupre.utility.describe import Traits, check_known_empty, check_utility, describe
 from dupre.utility.protocol import Utility
@@ -85,6 +84,6 @@ def source_of(
     """The same, checked: the arguments of `dupre.value`."""
     stored = store if isinstance(store, Stored) or store is None else Stored(store)
     if stored is not None:
-        utility = keep_to(utility, Path(stored.path), revalidate=stored.revalidate)
+        utility = stored.validate(utility)
     traits = check_utility(describe(utility), owners)
     return Source(owners, traits, traits.empty_unless(empty), stored, known)

@@ -25,7 +25,7 @@ from dupre.valuation.infer import training_noise
 from dupre.valuation.second_trainings import reproducibility_notes
 from dupre.valuation.validation_rows import mixed_resamples, not_validating, validation_notes
 from dupre.valuation.valuer import Valuer
-from dupre.wording import ROWS_HELD_OUT, WEIGHTS, count_things
+from dupre.wording import ROWS_HELD_OUT, WEIGHTS, count_things, in_minutes
 
 MOST_LISTED = 1_000
 """Numbers of rows that are kept of an owner: who holds more may check these."""
@@ -112,6 +112,14 @@ def elsewhere_notes(count: int) -> list[Note]:
     told = f"{count_things(count, 'stored evaluation')}, repeats included"
     text = f"Not used: {told}, scored on other validation rows."
     return [note(Code.SCORED_ELSEWHERE, text, evaluations=count)]
+
+
+def cost_notes(seconds: float) -> list[Note]:
+    """A note on how long each further evaluation takes, if ten of them take a minute or more."""
+    if not (minutes := in_minutes(10 * seconds)):
+        return []
+    text = f"10 more coalitions are expected to take {minutes}."
+    return [note(Code.COST, text, seconds=seconds)]
 
 
 def warn_of_failed_predictor(valuation: Valuation) -> None:
