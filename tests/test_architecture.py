@@ -58,7 +58,7 @@ LINES = {
     "game": 1_411,
     "data": 1_248,
     "predictor": 1_907,
-    "utility": 1_795,
+    "utility": 1_798,
     "training": 898,
     "store": 1_299,
     "result": 2_258,
@@ -67,7 +67,7 @@ LINES = {
     "benchmark": 617,
     "report": 2_034,
     "tables": 2_184,
-    "runs": 2_281,
+    "runs": 2_280,
     "cli": 1_206,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
