@@ -31,11 +31,14 @@ bench: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/bank.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/few_trainings.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/rules.py >> benchmarks/RESULTS.md
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/quotes.py >> benchmarks/RESULTS.md
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/joining.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/estimators.py --figure docs/figures/estimators.png >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/validation_rows.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/folds.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/many_owners.py >> benchmarks/RESULTS.md
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/cost.py >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/speed.py >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/engine.py >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/command.py >> benchmarks/RESULTS.md
@@ -49,6 +52,7 @@ soak: .venv/ready
 
 figures: .venv/ready
 	$(BIN)/python examples/figures.py docs/figures
+	$(BIN)/python examples/market.py docs/figures/market.png > /dev/null
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv

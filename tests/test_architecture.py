@@ -54,21 +54,21 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_069,
-    "game": 1_411,
+    "root": 1_141,
+    "game": 1_418,
     "data": 1_248,
     "predictor": 1_907,
-    "utility": 1_798,
+    "utility": 1_813,
     "training": 898,
-    "store": 1_299,
-    "result": 2_258,
+    "store": 1_302,
+    "result": 2_282,
     "baselines": 613,
-    "valuation": 3_536,
+    "valuation": 3_701,
     "benchmark": 617,
-    "report": 2_034,
-    "tables": 2_184,
-    "runs": 2_280,
-    "cli": 1_206,
+    "report": 2_052,
+    "tables": 2_185,
+    "runs": 2_326,
+    "cli": 1_211,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""

@@ -118,6 +118,13 @@ def test_a_changed_file_is_refused_or_its_choices_are_known(data):
         ({"semivalues": []}, "--semivalue is .*length >= 1"),
         ({"prior_mean": 3}, "--prior-mean is 3, expected `str`"),
         ({"jobs": 0}, "^--jobs must be 1 or more, or -1 for one per core, got 0"),
+        (
+            {"price": "cheap"},
+            "^--price must be that of an hour, above zero, such as 1.20/h .*'cheap'",
+        ),
+        ({"price": "0/h"}, "^--price must be that of an hour, above zero"),
+        ({"price": "CHF 1 EUR/h"}, "^--price must be that of an hour, above zero"),
+        ({"price": "1.20/day"}, "^--price must be that of an hour, above zero"),
         ({"jobs": 2, "dask": "tcp://127.0.0.1:8786"}, "state --jobs .* or --dask .*, not both"),
         ({"validation": "v.csv"}, "state --validation FILE or --holdout PART, not both"),
     ],
@@ -147,3 +154,19 @@ def test_a_change_keeps_what_is_none_and_a_conflict_says_what_differs():
     assert twice.after("dupre resume", ("x",)) == twice
     assert twice.history == History(("dupre value", "dupre resume"), ("x",))
     assert PLAIN.conflict(twice) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "hour"),
+    [
+        ("1.20/h", "1.20 at 1.2/h"),
+        ("CHF 1.20/h", "CHF 1.20"),
+        ("1.20 CHF / h", "CHF 1.20"),
+        ("$3/h", "$ 3.00"),
+        (" 1200/h ", "1,200.00 at 1200/h"),
+    ],
+)
+def test_a_price_is_a_number_with_or_without_a_currency(text, hour):
+    price = PLAIN.change(price=text).machine.hourly
+    assert price.of(3600) == hour
+    assert PLAIN.machine.hourly is None

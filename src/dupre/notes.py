@@ -163,6 +163,8 @@ class Code(StrEnum):
     """Only more validation rows can narrow the intervals."""
     FORECAST = "forecast"
     """What more evaluations would bring."""
+    COST = "cost"
+    """How long more evaluations would take."""
     EFFICIENCY_GAP = "efficiency_gap"
     """The values do not add up to the gain of all owners."""
     STALE = "stale"

@@ -33,10 +33,30 @@ EXTERNAL = "elsewhere"
 
 _MOST = 2**53  # whole numbers up to here are exact as floats, which limits are compared with
 
+_MONEY = r"\s*([A-Za-z]{3}|[€£$¥])?\s*"
+_PRICE = re.compile(rf"{_MONEY}(\d{{1,15}}(?:\.\d+)?){_MONEY}/\s*h\s*")
+
 # A zero byte ends a path for the operating system: Python then raises what is no message.
 Text = Annotated[str, Meta(pattern="^[^\0]*$")]
 Count = Annotated[int, Meta(ge=1, le=_MOST)]
 Amount = Annotated[float, Meta(ge=0, le=_MOST)]
+
+
+class Price(Struct, frozen=True):
+    """What an hour of a run costs.
+
+    Attributes:
+        per_hour: a number above zero.
+        currency: such as CHF; "" if it is not stated.
+    """
+
+    per_hour: float
+    currency: str = ""
+
+    def of(self, seconds: float) -> str:
+        """What so many seconds cost, in words."""
+        amount = f"{self.per_hour * seconds / 3600:,.2f}"
+        return f"{self.currency} {amount}" if self.currency else f"{amount} at {self.per_hour:g}/h"
 
 
 class Section(Struct, frozen=True, forbid_unknown_fields=True):
@@ -144,12 +164,13 @@ class Limits(Section, frozen=True):
 
 
 class Machine(Section, frozen=True):
-    """Where trainings run."""
+    """Where trainings run, and what an hour there costs."""
 
     jobs: int = 1  # a worker takes about a second to start, longer than small models train
     dask: Text | None = None
     timeout: Text | None = None
     skip_failures: bool = False
+    price: Text | None = None
 
     def __post_init__(self) -> None:
         """No number of processes, or two places to train in, cannot be meant."""
@@ -157,6 +178,20 @@ class Machine(Section, frozen=True):
             raise InputError(f"--jobs must be 1 or more, or -1 for one per core, got {self.jobs}")
         if self.dask and self.jobs != 1:
             raise InputError("state --jobs for this machine or --dask for a cluster, not both")
+        _ = self.hourly  # refuses what is no price
+
+    @property
+    def hourly(self) -> Price | None:
+        """The price as a number, of "1.20/h", "CHF 1.20/h" or "1.20 CHF/h"."""
+        if self.price is None:
+            return None
+        found = _PRICE.fullmatch(self.price)
+        if found is None or (found[1] and found[3]) or not float(found[2]) > 0:
+            raise InputError(
+                f"--price must be that of an hour, above zero, such as 1.20/h or CHF 1.20/h, got "
+                f"{self.price!r}"
+            )
+        return Price(float(found[2]), found[1] or found[3] or "")
 
 
 class Page(Section, frozen=True):

@@ -206,7 +206,7 @@ def test_failures_that_were_skipped_can_be_tried_again(place):
     assert "- Of 7 coalitions 3 failed" in run("resume", "run").stdout
     done = run("resume", "run", "--retry-failures", "--verbose")
     assert "known already: 4" in done.stderr
-    assert "Exact for this deal of the rows: every coalition" in done.stdout
+    assert "Exact for this deal of the folds: every coalition" in done.stdout
 
 
 @pytest.mark.slow

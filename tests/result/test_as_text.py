@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import dupre
+from dupre.metrics import TABLE
 from dupre.notes import Code, note
 from dupre.report.summary import answer
 from dupre.result.as_text import (
@@ -145,14 +146,25 @@ def test_the_gravest_note_stands_first_and_what_pays_nobody_names_its_reason():
     assert gain == "Shapley: utility 0.1 with everybody's data, 0.1 without."
     assert leak == "- A column nearly determines the target: z."
     assert v.explain().startswith(f"{first}\nShapley values of 6 owners;")
-    assert "Next: resolve what stands above; more trainings do not." in str(v)
+    assert "Next: another model, metric or columns: by these there is nothing to share." in str(v)
 
 
 METRICS = {
     "accuracy": "with everybody's data 90 % right, by guessing 10 %",
-    "balanced_accuracy": "balanced accuracy 90 % with everybody's data, 10 % without",
-    "r2": "R² 0.9 with everybody's data, 0.1 without",
+    "balanced_accuracy": "with everybody's data 90 % of a class right on average, by guessing 10 %",
+    "roc_auc": "everybody's data put 90 % of pairs in the right order, guessing 10 %",
+    "f1_macro": "the F1 score macro 90 % with everybody's data, 10 % without",
+    "r2": "everybody's data explain 90 % of the differences",
     "my_own": "utility 0.9 with everybody's data, 0.1 without",
+}
+LOSSES = {
+    "neg_mean_absolute_error": "with everybody's data off by 0.5 on average, without by 2",
+    "neg_root_mean_squared_error": "with everybody's data off by 0.5 (root mean square), without "
+    "by 2",
+    "neg_mean_absolute_percentage_error": "with everybody's data off by 0.5 of a number on "
+    "average, without by 2",
+    "neg_log_loss": "log loss 0.5 with everybody's data, 2 by guessing",
+    "neg_brier_score": "Brier score 0.5 with everybody's data, 2 by guessing",
 }
 
 
@@ -162,6 +174,46 @@ def test_the_gain_is_in_the_words_of_its_metric(metric, words):
     assert gain_in_words(v) == words
     close = change(v, grand=0.1012, grand_predicted=True)
     assert ("about 10.1 %" in gain_in_words(close)) == (" %" in words)
+
+
+@pytest.mark.parametrize(("metric", "words"), LOSSES.items())
+def test_a_loss_is_told_as_people_know_it(metric, words):
+    v = made(provenance={"settings": {"metric": metric}}, grand=-0.5, empty=-2.0)
+    assert gain_in_words(v) == words
+
+
+def test_the_sentence_of_a_metric_is_one_line_of_known_places():
+    for metric in TABLE.values():
+        told = re.findall(r"{[^}]*}", metric.sentence)
+        assert set(told) <= {"{all:%}", "{none:%}", "{all:loss}", "{none:loss}"}
+        assert bool(told) == bool(metric.sentence)
+        assert ("loss}" in metric.sentence) == (bool(told) and metric.bounds[1] == 0)
+        assert len(metric.sentence.split()) <= 16
+    own = {"words": "", "unit": "", "sentence": "{all} {0} {all.real} {none:>99}"}
+    strange = made(provenance={"metric": own})  # from a result that somebody changed
+    assert gain_in_words(strange) == "0.9 {0} {all.real} {none:>99}"
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (Code.SEEN_ROWS, "validation rows that no model has seen."),
+        (Code.ONE_CLASS, "validation rows of every class."),
+        (Code.WORSE_THAN_NOTHING, "another model, metric or columns: by these there is nothing"),
+    ],
+)
+def test_what_no_training_repairs_is_told_with_what_does(code, told):
+    facts = {"seen": 3, "rows": 9, "all": 0.1, "none": 0.2}
+    v = with_notes(made(), [note(code, "it is so.", **facts), note(Code.FIRST_GUESS, "so.")])
+    assert what_next(v).startswith(told)
+
+
+def test_without_a_validation_file_the_next_rows_are_those_of_the_owners():
+    known = {**ROWS, "covariance": np.eye(6) / 999.9, "validating": {"owner 0": 0.5}}
+    assert what_next(made(**known)) == (
+        "more rows of the owners or an agreed file of validation rows (about 4,900 would halve "
+        "the intervals)."
+    )
 
 
 def test_what_next_follows_the_greatest_source_of_uncertainty():

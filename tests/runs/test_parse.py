@@ -59,6 +59,8 @@ def test_kernels_and_means_by_name(kernel, mean, prior):
         ("Half-active: Ada", Active(uniform=True, focus=("Ada",))),
         ("active:Ada, Ben", Active(focus=("Ada", "Ben"))),
         ('active:["Ada, Ltd"]', Active(focus=("Ada, Ltd",))),
+        ("active-per-second", Active(per="second")),
+        ("active-per-second:Ada", Active(per="second", focus=("Ada",))),
         ("uniform", Uniform()),
     ],
 )
@@ -80,6 +82,7 @@ REFUSED = [
     ({"prior_mean": "quadratic"}, "--prior-mean 'quadratic' is not known"),
     ({"strategy": "random"}, "--strategy 'random' is not known; expected active, h"),
     ({"strategy": "uniform:Ada"}, "--strategy 'uniform:Ada' is not known"),
+    ({"strategy": "active-per-second", "model": "elsewhere"}, "needs the seconds of trainings"),
     ({"strategy": "active:A,B,C"}, "focus must be one owner or a pair"),
 ]
 

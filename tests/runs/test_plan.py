@@ -179,3 +179,20 @@ def test_a_plan_warns_of_a_single_validation_row_and_counts_it_as_one(place):
     assert "1 validation row cannot show how much others would change the values" in text
     assert "1 rows" not in text
     assert "1 validation rows" not in text
+
+
+def test_a_plan_says_how_long_trainings_take_and_what_that_costs():
+    table(x=table()["x"] + 1).to_csv("rows.csv", index=False)
+    priced = {"validation": "rows.csv", "price": "CHF 3/h"}
+    said = plan(prepare(table(), budget=15, **priced), "run", 5, each=60.0)
+    assert "10 more are expected to take about 10 minutes, CHF 0.50\n" in said
+    twice = plan(prepare(table(), budget=15, **priced, jobs=2), "run", 5, each=60.0)
+    assert "10 more are expected to take about 5 minutes, CHF 0.25\n" in twice
+    hour = plan(prepare(table(), **priced, time="4m"), "run", 5, each=60.0)
+    assert "about 4 more are expected to fit into the time, CHF 0.20\n" in hour
+    alone = plan(prepare(table(), budget=15, validation="rows.csv"), "run", 5, each=60.0)
+    assert "about 10 minutes\n" in alone
+    for nothing in (None, 1e-3):  # not known, or not worth a word
+        assert "expected" not in plan(prepare(table(), budget=15, **priced), "run", 5, each=nothing)
+    until = plan(prepare(table(), **priced, until="±0.01"), "run", 5, each=60.0)
+    assert "expected" not in until  # as many as it takes

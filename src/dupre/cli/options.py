@@ -98,7 +98,7 @@ SETTINGS = {
     "strategy": (
         "NAME",
         "What to train next: active (the default), half-active, uniform; active:OWNER for what "
-        "helps to value one owner.",
+        "helps to value one owner; active-per-second for what helps most for its time.",
     ),
     "budget": (
         "N",
@@ -118,6 +118,7 @@ SETTINGS = {
         "If a training fails, go on and predict its coalition; or stop, and train it again when "
         "the run goes on (the default).",
     ),
+    "price": ("P", "Of an hour of the run, such as 1.20/h: says what more trainings cost."),
     "amount": ("X", "To share among the owners."),
     "currency": ("CODE", "Such as CHF."),
     "negative": (

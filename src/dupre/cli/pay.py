@@ -99,4 +99,6 @@ def _print(payments: Payments, directory: RunDirectory, *, json: bool) -> None:
     found = {name: one for name, one in vars(payments).items() if name not in ("frame", "paid")}
     found["anyway"] = payments.anyway
     found["notes"] = [vars(one) for one in payments.notes]
-    print_json(found | {"payments": payments.table().reset_index().to_dict("records")})
+    table = payments.table().reset_index().astype(object)
+    known = table.where(table.notna(), None)  # JSON has no NaN
+    print_json(found | {"payments": known.to_dict("records")})

@@ -13,7 +13,7 @@ from dupre.errors import InputError
 
 @about_a_run
 @prints_values
-@o.states("until time jobs dask skip_failures timeout")
+@o.states("until time jobs dask skip_failures timeout price")
 def resume(
     place: Place,
     printing: Printing,

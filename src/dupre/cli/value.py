@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @o.states(
     "owner target cohorts validation folds folds_by folds_in_time holdout equal_owners model "
     "metric empty floor bounds semivalues samples kernel "
-    "prior_mean strategy budget until time jobs dask repeats skip_failures timeout task delimiter "
-    "drop decimal numbers encoding sheet skip_empty seed",
+    "prior_mean strategy budget until time jobs dask repeats skip_failures timeout price "
+    "task delimiter drop decimal numbers encoding sheet skip_empty seed",
 )
 def value(
     printing: output.Printing,
@@ -78,9 +78,11 @@ def train(
         output.write_spec(directory, run.spec)
         if as_wide and changes and last is not None:
             run = keep_width(run, last, known)
-        output.say(plan(run, str(directory), known, changes, elsewhere))
+        each = values.expected_seconds(run, directory.store)
+        output.say(plan(run, str(directory), known, changes, elsewhere, each=each))
         with output.redirect_stdout_to_stderr():
-            valuations = values.train(run, directory.store, display(True), client)
+            screen = display(True, run.spec.machine.hourly)
+            valuations = values.train(run, directory.store, screen, client)
         kept = directory.write_results(valuations)
     # After the lock: a reader that is slow, or gone, keeps nobody waiting.
     printing.print(valuations, directory)

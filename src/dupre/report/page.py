@@ -69,7 +69,7 @@ from dupre.result.history import (
 from dupre.result.payments import Payments
 from dupre.result.quotes import KeptQuote
 from dupre.result.valuation import Valuation
-from dupre.wording import join_list, number, shorten
+from dupre.wording import WEIGHTS, deal_in_words, join_list, number, shorten
 
 TITLE = "What each owner's data are worth"
 
@@ -332,19 +332,24 @@ def _values_table(v: Valuation, paid: Payments | InputError | None) -> Table:
     for line in table_lines(v):
         main = [Cell(*line.value), Cell(*line.interval)]
         if isinstance(paid, Payments):  # the interval of the value is in another section
-            main = [*_payment_cells(paid, v.owners[line.owner]), Cell(*line.value)]
+            # The interval for the others is in the section of the payments.
+            main = [*_payment_cells(paid, v.owners[line.owner])[:2], Cell(*line.value)]
         more = (Cell(*entry) for entry in (line.share, line.rank, line.rows))
         rows.append([Cell(full_name(v.owners[line.owner])), *main, *more])
     if isinstance(paid, Payments):
-        columns[1:3] = [f"Payment{_unit(paid)}", "95 % interval", columns[1]]
+        columns[1:3] = [f"Payment{_unit(paid)}", next(iter(paid.intervals)), columns[1]]
     return Table("All owners", columns, rows, sortable=True)
 
 
 def _payment_cells(paid: Payments, owner: str) -> list[Cell]:
-    """A payment and its interval."""
-    pay, low, high = (float(paid.frame[name][owner]) for name in ("payment", "low", "high"))
-    interval = f"{number(low, paid.places)} … {number(high, paid.places)}"
-    return [Cell(number(pay, paid.places), pay), Cell(interval, low)]
+    """A payment and its intervals."""
+    row = paid.frame.loc[[owner]].iloc[0]
+    cells = [Cell(number(row["payment"], paid.places), row["payment"])]
+    for low, high in paid.intervals.values():
+        known = not np.isnan(row[low])
+        ends = " … ".join(number(row[end], paid.places) for end in (low, high))
+        cells.append(Cell(ends, row[low]) if known else Cell("–"))
+    return cells
 
 
 def _unit(paid: Payments) -> str:
@@ -362,7 +367,7 @@ def _stds_by_source(v: Valuation) -> dict[str, Floats]:
     if v.uncertainty.validation is not None:
         found["choice of validation rows"] = v.uncertainty.std("validation")
     if v.uncertainty.deal is not None:
-        found["deal of the rows"] = v.uncertainty.std("deal")
+        found[deal_in_words(v.facts.folds)] = v.uncertainty.std("deal")
     return found
 
 
@@ -451,8 +456,8 @@ def _payments(found: Payments | InputError) -> Shown:
         before = [Cell(number(row[key], found.places), row[key]) for key in single[1:]]
         rows.append([Cell(full_name(str(name))), *_payment_cells(found, str(name)), *before])
     pay, *before = (Cell(number(float(frame[key].sum()), found.places)) for key in single)
-    rows.append([Cell("Sum"), pay, Cell(""), *before])
-    columns = ["Owner", f"Payment{_unit(found)}", "95 % interval"]
+    rows.append([Cell("Sum"), pay, *(Cell("") for _ in found.intervals), *before])
+    columns = ["Owner", f"Payment{_unit(found)}", *found.intervals]
     columns += [name.replace("_", " ").capitalize() for name in single[1:]]
     words = f"{PAID_ANYWAY}. {found.rule}" if found.anyway else found.rule
     return {"words": words, "table": Table("Payments", columns, rows)}
@@ -602,6 +607,11 @@ def _validating(v: Valuation) -> Table | None:
         for i, part in parts
     ]
     columns = ["Owner", "Part of the validation rows"]
+    if weights := v.facts.provenance.get(WEIGHTS, {}):
+        columns.append("Weight in a score")
+        for (i, _), row in zip(parts, rows, strict=True):
+            weight = float(weights.get(v.owners[i], 0.0))
+            row.append(Cell(f"{number(100 * weight, 1)} %", weight))
     return Table("Whose rows models are scored on", columns, rows, sortable=True)
 
 
@@ -616,7 +626,7 @@ def _uncertainty(v: Valuation) -> Shown:
             f"± {last['widest']:.2g}."
         )
     words += texts(v, Code.VARIANCE, Code.DEAL, Code.REPEATED_TRAININGS, Code.MORE_ROWS)
-    words += texts(v, Code.FORECAST)
+    words += texts(v, Code.FORECAST, Code.COST)
     if not words and v.complete:
         words.append("Nothing is left to train: every coalition that counts was trained.")
     elif not words:

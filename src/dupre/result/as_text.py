@@ -5,14 +5,15 @@ The report takes some of its phrases from here too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 
 from dupre.metrics import TABLE
-from dupre.notes import Code, has, warnings, worst_first
+from dupre.notes import Code, has, select, warnings, worst_first
 from dupre.result.records import Comparison
 from dupre.result.remarks import order_of_joining, short_members
 from dupre.result.uncertainty import (
@@ -36,13 +37,15 @@ SYMMETRIC = "If nobody had come first: Shapley values from the same trainings, t
 SYMMETRIC_HEADINGS = ("owner", "cohort", "value", "Shapley value", "95 % interval")
 """Values beside those that depend on who joined first."""
 
-NOT_BY_TRAINING = frozenset(
-    {
-        *(Code.WORSE_THAN_NOTHING, Code.NO_GAIN, Code.NONE_ABOVE_FLOOR, Code.OUTSIDE_BOUNDS),
-        *(Code.SEEN_ROWS, Code.ONE_CLASS, Code.FEW_ROWS),
-    }
-)
-"""Codes of what no further training repairs."""
+_NO_GAIN = "another model, metric or columns: by these there is nothing to share."
+NOT_BY_TRAINING = {
+    Code.SEEN_ROWS: "validation rows that no model has seen.",
+    Code.ONE_CLASS: "validation rows of every class.",
+    Code.FEW_ROWS: "more validation rows.",
+    Code.OUTSIDE_BOUNDS: "the right bounds of the utility.",
+    **dict.fromkeys((Code.WORSE_THAN_NOTHING, Code.NO_GAIN, Code.NONE_ABOVE_FLOOR), _NO_GAIN),
+}
+"""What resolves what no further training repairs, by the code of a note."""
 
 
 def format_valuation(v: Values, *, details: str = "valuation.explain()", go_on: str = "") -> str:
@@ -94,12 +97,11 @@ def _verdict_line(found: Verdict, reason: str) -> str:
     return f"{kind}: {reason[:1].lower()}{reason[1:]}" if reason else f"{kind}."
 
 
-def metric_words(v: Values) -> tuple[str, str]:
-    """What the utility of a valuation is called, and the unit of its changes; "" if not known."""
+def metric_words(v: Values) -> Mapping[str, str]:
+    """`words`, `unit` and `sentence` of the metric, as `Metric` has them; "" if not known."""
     metric = TABLE.get(v.facts.provenance.get("settings", {}).get("metric", ""))
-    known = {} if metric is None else {"words": metric.words, "unit": metric.unit}
-    stated = v.facts.provenance.get("metric", known)  # that of the user's own code comes first
-    return stated.get("words", ""), stated.get("unit", "")
+    known = {name: getattr(metric, name, "") for name in ("words", "unit", "sentence")}
+    return known | dict(v.facts.provenance.get("metric", {}))  # that of the user's own code
 
 
 def gain_in_words(v: Values) -> str:
@@ -107,17 +109,21 @@ def gain_in_words(v: Values) -> str:
 
     Scores that people read in per cent are given in it.
     """
-    words, unit = metric_words(v)
-    if unit == "points":
-        both = [100 * v.facts.grand, 100 * v.facts.empty]
-        places = 0 if f"{both[0]:.0f}" != f"{both[1]:.0f}" else 1
-        grand, empty = (f"{number(score, places)} %" for score in both)
-    else:
-        grand, empty = (f"{score:z.3g}" for score in (v.facts.grand, v.facts.empty))
-    grand = f"about {grand}" if v.facts.grand_predicted else grand
-    if words == "accuracy":
-        return f"with everybody's data {grand} right, by guessing {empty}"
-    return f"{words or 'utility'} {grand} with everybody's data, {empty} without"
+    metric, scores = metric_words(v), {"all": v.facts.grand, "none": v.facts.empty}
+    form = ":%" if metric["unit"] == "points" else ""
+    called = metric["words"] or "utility"
+    other = f"{called} {{all{form}}} with everybody's data, {{none{form}}} without"
+    alike = len({f"{100 * score:.0f}" for score in scores.values()}) == 1
+
+    def tell(place: re.Match[str]) -> str:
+        whose, form = place.groups()
+        about = "about " if whose == "all" and v.facts.grand_predicted else ""
+        if form == "%":
+            return f"{about}{number(100 * scores[whose], int(alike))} %"
+        return f"{about}{-scores[whose] if form == 'loss' else scores[whose]:z.3g}"
+
+    # No format string: a result that was read may hold any text.
+    return re.sub("{(all|none)(?::(%|loss))?}", tell, metric["sentence"] or other)
 
 
 def rule_in_words(v: Values) -> str:
@@ -170,8 +176,8 @@ def how_sure(v: Values) -> str:
 def what_next(v: Values, go_on: str = "") -> str:
     """What would make the values better: more trainings, more validation rows, or nothing."""
     notes, shares = verdict(v).reasons, v.uncertainty.shares()
-    if has(notes, *NOT_BY_TRAINING):
-        return "resolve what stands above; more trainings do not."
+    for one in select(notes, NOT_BY_TRAINING):
+        return NOT_BY_TRAINING[one.code]  # for the gravest
     train = "train the failed ones again" if failed_alone_are_left(v) else "more trainings"
     train += f": {go_on}" if go_on else "."
     if has(notes, Code.FIRST_GUESS, Code.UNFINISHED):
@@ -189,8 +195,10 @@ def what_next(v: Values, go_on: str = "") -> str:
         return "a new run with more repeats: most of the uncertainty is which rows share a fold."
     needed = rows_to_halve(v)
     enough = f" (about {needed:,} would halve the intervals)" if needed else ""
+    # Without a file of them, validation rows are those of the owners.
+    rows = "more rows of the owners or an agreed file of" if v.facts.validating else "more"
     also = f"; or {train}" if trainings_help(v) else "."
-    return f"more validation rows{enough}{also}"
+    return f"{rows} validation rows{enough}{also}"
 
 
 def _drawn_too_few(v: Values) -> str:
@@ -226,6 +234,12 @@ def failed_part(v: Values) -> str:
 def failed_alone_are_left(v: Values) -> bool:
     """Whether all coalitions that enter the values were tried, and some failed."""
     return bool(v.facts.failures) and v.facts.evaluated >= v.facts.counting
+
+
+def seconds_each(v: Values) -> float:
+    """How long a further training is expected to take; 0 if that is not told."""
+    told = select(v.notes, [Code.COST])
+    return float(told[0].facts["seconds"]) if told else 0.0
 
 
 def format_comparison(semivalue: str, c: Comparison) -> str:

@@ -53,6 +53,14 @@ VALIDATION = "validation data"
 DEAL = (VALIDATION, "folds", "seed")
 """Fingerprints: of the validation rows, and of all that decides how rows are dealt."""
 
+SCORED_ON = {
+    True: "Both are scored on the same validation rows: the intervals are for these.",
+    False: "They are scored on other validation rows: the intervals allow for both choices.",
+    None: "Whether both are scored on the same validation rows is not known: the intervals allow "
+    "for two choices of them.",
+}
+"""What is said of the validation rows of two results."""
+
 CHANGED = {"model": "the model", "folds": "the folds", "seed": "the seed"}
 """Fingerprints of what may differ and is said then."""
 
@@ -70,6 +78,7 @@ class Changes:
         places: decimals that are printed.
         joined, left: values of owners who are in the later result alone, and in the earlier one.
         same_rows: whether both are scored on the same validation rows; None if that is not known.
+        scored_on: what that means for the intervals; "" if it means nothing.
         other_rows: owners whose rows to train on have changed.
         changed: what else has changed, in words.
         notes: of what either result warns, and what is in no interval, the gravest first.
@@ -82,6 +91,7 @@ class Changes:
     joined: Mapping[str, float]
     left: Mapping[str, float]
     same_rows: bool | None
+    scored_on: str
     other_rows: tuple[str, ...]
     changed: tuple[str, ...]
     notes: tuple[Note, ...]
@@ -154,15 +164,7 @@ class Changes:
             found.append(f"Other rows than before: {join_list(map(printable, self.other_rows))}.")
         if self.changed:
             found.append(f"Changed too: {join_list(self.changed)}.")
-        if self.same_rows:
-            found.append(
-                "Both are scored on the same validation rows: the intervals are for these."
-            )
-        elif self.same_rows is not None:
-            found.append(
-                "They are scored on other validation rows: the intervals allow for both choices."
-            )
-        return found
+        return [*found, self.scored_on] if self.scored_on else found
 
 
 def changes(before: Values, after: Values) -> Changes:
@@ -195,6 +197,8 @@ def changes(before: Values, after: Values) -> Changes:
         "share_after": after.share.to_numpy()[second],
     }
     marks, now = _fingerprints(before), _fingerprints(after)
+    same_rows = _are_same(before, after, [VALIDATION])
+    rows_matter = same_rows is not None or before.uncertainty.varies_with_rows
     return Changes(
         pd.DataFrame(columns, index=pd.Index(both, name="owner")),
         semivalue=after.semivalue,
@@ -202,7 +206,8 @@ def changes(before: Values, after: Values) -> Changes:
         places=max(decimals(before), decimals(after)),
         joined=_apart(after, before),
         left=_apart(before, after),
-        same_rows=_are_same(before, after, [VALIDATION]),
+        same_rows=same_rows,
+        scored_on=SCORED_ON[same_rows] if rows_matter else "",
         other_rows=tuple(n for n in both if _differs(marks, now, f"{ROWS_OF}{n}")),
         changed=tuple(word for name, word in CHANGED.items() if _differs(marks, now, name)),
         notes=_notes(before, after),

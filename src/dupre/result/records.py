@@ -217,8 +217,8 @@ class Facts:
         floored: how many evaluated coalitions have a lower one.
         counting: number of coalitions that enter the values; those that hold the same rows count
             once if one evaluation serves all of them.
-        first_left: how many of the 2n + 1 heaviest coalitions are not evaluated; the values are
-            a first guess until all are.
+        first_left: how many of the 2n + 1 heaviest coalitions are not evaluated, 0 if those are
+            that the strategy needs; the values are a first guess until then.
         found: how many evaluations were known before the call; not printed, so that a resumed run
             prints the same as one that was never interrupted.
         checked: how many stored evaluations were done again, to see that they are still the same;

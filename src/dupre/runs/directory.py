@@ -31,7 +31,7 @@ from msgspec.structs import asdict, replace
 from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text, replace_texts
 from dupre.report.document import Heading, read_logo
-from dupre.result.as_text import failed_alone_are_left
+from dupre.result.as_text import failed_alone_are_left, seconds_each
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
 from dupre.runs.ledger import Ledger, read_ledger, with_paid
@@ -39,7 +39,7 @@ from dupre.runs.results import read_history, read_quotes, read_results, result_t
 from dupre.spec import Payment, Spec, dumps, loads
 from dupre.store.frames import read_evaluations
 from dupre.store.locks import FileLock
-from dupre.wording import FORMULA, spell_out
+from dupre.wording import FORMULA, in_minutes, spell_out
 
 
 class RunDirectory:
@@ -84,7 +84,16 @@ class RunDirectory:
             return self.command(*(("record", "FILE") if again else ("suggest",)))
         if again:
             return self.command("resume", "--retry-failures")
-        return self.command("resume", "--budget", f"+{len(v.owners)}")
+        return self.command("resume", "--budget", f"+{len(v.owners)}") + self._expected(v)
+
+    def _expected(self, v: Valuation) -> str:
+        """What as many more trainings as there are owners take, and cost; "" if it is little."""
+        seconds = len(v.owners) * seconds_each(v)
+        if not (minutes := in_minutes(seconds)):
+            return ""
+        price = self.spec().machine.hourly
+        cost = "" if price is None else f", {price.of(seconds)}"
+        return f" ({minutes}{cost})"
 
     def check_store(self) -> None:
         """Raise InputError if there is a result, but its trainings are gone."""

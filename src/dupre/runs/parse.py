@@ -105,7 +105,7 @@ def parse_choices(spec: Spec) -> Choices:
         stop=_parse_stop(spec.limits.until, spec.limits.time),
         timeout=_parse_duration(timeout, "--timeout") if timeout else None,
         prior=_parse_prior(values),
-        strategy=None if values.strategy == default.strategy else parse_strategy(values.strategy),
+        strategy=None if values.strategy == default.strategy else _parse_strategy(spec),
     )
 
 
@@ -153,19 +153,35 @@ def _parse_sum(text: str) -> Kernel:
     return reduce(add, products)
 
 
+def _parse_strategy(spec: Spec) -> Strategy:
+    """The strategy of a spec; InputError if it needs seconds that nobody records."""
+    strategy = parse_strategy(spec.values.strategy)
+    if spec.is_external and isinstance(strategy, Active) and strategy.per == "second":
+        raise InputError(
+            f"--strategy {spec.values.strategy!r} needs the seconds of trainings, which tables of "
+            "trainings done elsewhere do not hold; take active, or Valuer.record_seconds in Python"
+        )
+    return strategy
+
+
 def parse_strategy(text: str) -> Strategy:
-    """The strategy of "active", "active:Ada,Ben", "half-active:Ada" or "uniform"."""
+    """The strategy of "active", "active:Ada,Ben", "half-active", "active-per-second", "uniform"."""
     name, colon, owners = text.strip().partition(":")
     name = name.strip().lower()
     if name == "uniform" and not colon:
         return Uniform()
-    if name not in ("active", "half-active"):
+    if name not in ("active", "half-active", "active-per-second"):
         raise InputError(
             f"--strategy {text!r} is not known; expected active, half-active (half of the budget "
-            "drawn uniformly) or uniform; active:OWNER or active:OWNER,OWNER spends it on these"
+            "drawn uniformly), active-per-second (what helps most for its time) or uniform; "
+            "active:OWNER or active:OWNER,OWNER spends it on these"
         )
     listed = names_in(owners) if owners.startswith("[") else map(str.strip, owners.split(","))
-    return Active(uniform=name != "active", focus=tuple(listed) if colon else None)  # type: ignore[arg-type]
+    return Active(
+        uniform=name == "half-active",
+        focus=tuple(listed) if colon else None,  # type: ignore[arg-type]
+        per="second" if name == "active-per-second" else "training",
+    )
 
 
 def parse_floor(text: str | None) -> float | bool | None:

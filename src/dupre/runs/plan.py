@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable
 from math import comb
 
@@ -21,8 +22,9 @@ from dupre.utility.model import ModelUtility
 from dupre.valuation.deals import FURTHER
 from dupre.valuation.question import LeastCore
 from dupre.valuation.second_trainings import CHECKED, count_needed
+from dupre.valuation.strategies import check_strategy
 from dupre.valuation.validation_rows import FEWEST_ROWS
-from dupre.wording import count_things, join_list, printable, quote, write_apart
+from dupre.wording import count_things, in_minutes, join_list, printable, quote, write_apart
 
 MOST_LISTED = 12
 """Owners up to which each is named with its rows, and classes up to which each is named."""
@@ -34,6 +36,8 @@ def plan(
     known: int,
     changes: OwnerChanges = OwnerChanges(),  # noqa: B008  # frozen
     elsewhere: int = 0,
+    *,
+    each: float | None = None,
 ) -> str:
     """Owners, model, metric and trainings of a run in this directory.
 
@@ -43,6 +47,7 @@ def plan(
         known: coalitions that are stored already.
         changes: of the owners since the result before.
         elsewhere: coalitions that are stored, but scored on other validation rows.
+        each: seconds that one more coalition is expected to take; None if that is not known.
     """
     utility = run.trained
     found = {
@@ -66,6 +71,7 @@ def plan(
             _trainings(run, known),
             *_second_trainings(run),
             *_count_trainings(run, known),
+            *_time(run, known, each),
         ],
         "where": [_where(run)],
         "run": [directory],
@@ -170,7 +176,7 @@ def _few_validation_rows(run: Run) -> list[Note]:
 
 def _few_trainings(run: Run, known: int) -> list[Note]:
     """Whether the budget ends before the first design does."""
-    first = min(2 * run.owners.n + 1, _count_weighted(run))
+    first = _count_first(run)
     if run.budget is None or max(run.budget, known) >= first:
         return []
     text = (
@@ -224,6 +230,11 @@ def _count_weighted(run: Run) -> int:
     return sum(comb(n, size) for size in range(1, n + 1) if counts[size])
 
 
+def _count_first(run: Run) -> int:
+    """Coalitions with which a run begins."""
+    return min(check_strategy(run.choices.strategy).design(run.owners.n), _count_weighted(run))
+
+
 def _trainings(run: Run, known: int) -> str:
     n, budget, stop = run.owners.n, run.budget, run.choices.stop
     counting, possible = _count_weighted(run), f"{coalition_count(n)} possible"
@@ -255,7 +266,7 @@ def _second_trainings(run: Run) -> list[str]:
     """Whether a few coalitions are trained twice."""
     utility = run.trained
     if run.spec.values.repeats is None and run.traits.deals:
-        first = min(2 * run.owners.n + 1, _count_weighted(run), run.budget or 2**run.owners.n)
+        first = min(_count_first(run), run.budget or 2**run.owners.n)
         what = "splits" if run.traits.folds == 1 else "deals of the folds"
         return [f"{first} of them under {FURTHER} further {what}, to know what these change"]
     if run.spec.values.repeats is not None or utility.deterministic:
@@ -283,7 +294,7 @@ def _count_trainings(run: Run, known: int) -> list[str]:
     left = max(0, min(run.budget, _count_weighted(run)) - known)
     least = most = 0
     if repeats is None and run.traits.deals and not known:
-        least = most = FURTHER * min(2 * run.owners.n + 1, left)
+        least = most = FURTHER * min(_count_first(run), left)
     elif repeats is None and not run.trained.deterministic and not known:
         least, most = (min(left, count) for count in (CHECKED, count_needed(left)))
     models = [folds * (left * (repeats or 1) + again) for again in (least, most)]
@@ -291,6 +302,27 @@ def _count_trainings(run: Run, known: int) -> list[str]:
         return []
     range_ = f"{models[0]:,} to " if models[0] < models[1] else ""
     return [f"{range_}{count_things(models[1], 'training')} in all"]
+
+
+def _time(run: Run, known: int, each: float | None) -> list[str]:
+    """How long the trainings that are left take, or how many fit into the time of the run."""
+    # How many workers a cluster has is not known here; the progress of the run counts them in.
+    if each is None or run.spec.machine.dask:
+        return []
+    jobs, stop, price = run.spec.machine.jobs, run.choices.stop, run.spec.machine.hourly
+    pace = each / (jobs if jobs > 0 else os.cpu_count() or 1)
+    every = _count_weighted(run)
+    left = max(0, min(every if run.budget is None else run.budget, every) - known)
+    limit = None if stop is None else stop.seconds
+    if run.budget is None and limit is None:
+        return []  # as many as it takes
+    fits = left if limit is None else min(left, int(limit / pace))
+    if not (minutes := in_minutes(fits * pace)):
+        return []
+    cost = "" if price is None else f", {price.of(fits * pace)}"
+    if fits < left:
+        return [f"about {fits:,} more are expected to fit into the time{cost}"]
+    return [f"{fits:,} more are expected to take {minutes}{cost}"]
 
 
 def _where(run: Run) -> str:

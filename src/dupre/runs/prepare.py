@@ -59,11 +59,8 @@ def prepare(spec: Spec, validate: Validate | None = None) -> Run:
     data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
     frame = read_table(data, spec.history.forms)
     forms, joined = frame.attrs["forms"], frame.attrs["cohorts"]
-    # When an owner joined says nothing of its rows: no model is given that.
-    unused = [*data.drop, *filter(None, [data.cohorts])]
-    columns = columns_of(
-        frame, owner=data.owner, target=data.target, drop=unused, groups=wanted.folds_by
-    )
+    beside = {"groups": wanted.folds_by, "cohorts": data.cohorts}
+    columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop, **beside)
     task = infer_task(frame, data)
     left_out = [name for name, _ in columns.left_out]
     advice = (
@@ -75,11 +72,10 @@ def prepare(spec: Spec, validate: Validate | None = None) -> Run:
         owners = _owners(used, used, data, columns, task)
         _check_choices(owners, choices, spec)
         advice = (*advice, *doubts.doubtful_names(owners.names))
-        elsewhere = _external_utility(wanted)
-        return Run(spec, choices, owners, elsewhere, joined, notes=advice, forms=forms)
+        return Run(spec, choices, owners, _external(wanted), joined, notes=advice, forms=forms)
     model = models.model(wanted.model, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
-    dropped = [name for name in left_out if name in (*unused, wanted.folds_by)]
+    dropped = [name for name in left_out if name in (*data.drop, *beside.values())]
     used = frame.drop(columns=dropped if model.raw else left_out)
     validation: Any
     if wanted.validation:
@@ -142,7 +138,7 @@ def _model_utility(spec: Spec, estimator: Any, owners: Owners, validation: Any) 
     )
 
 
-def _external_utility(wanted: Utility) -> ExternalUtility:
+def _external(wanted: Utility) -> ExternalUtility:
     floor, bounds = parse_floor(wanted.floor), parse_bounds(wanted.bounds)
     return ExternalUtility(wanted.empty or 0.0, None if floor is False else floor, bounds)
 

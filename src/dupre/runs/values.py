@@ -96,6 +96,8 @@ def _valuer(run: Run, kept: Store, which: int) -> Valuer:
     for members in stored_coalitions(kept):
         if utilities := [e.score for _, e in sorted(kept.utilities(members).items())]:
             record(valuer, members, utilities, run.traits, run.spec.values.repeats)
+            if seconds := kept.seconds(members):
+                valuer.record_seconds(members, seconds)
         else:
             first = next(iter(kept.failures(members).values()))
             valuer.record_failure(members, first.failure)
@@ -127,6 +129,15 @@ def stored_values(run: Run, store: Path, *further: Note) -> list[Valuation]:
             )
             valuations.append(run.explain(valuation))
     return valuations
+
+
+def expected_seconds(run: Run, store: Path) -> float | None:
+    """How long the trainings of one more coalition take on average, one after the other.
+
+    None unless the first design is stored: it shows what trainings cost.
+    """
+    each = stored_valuer(run, store).seconds_each if store.exists() else None
+    return None if each is None else each * (run.spec.values.repeats or 1)
 
 
 def count_valid(run: Run, store: Path) -> int:

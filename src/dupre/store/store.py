@@ -181,6 +181,12 @@ class Store:
         """The successful evaluations of a coalition, by repeat."""
         return self._utilities.get(canonical(members), {})
 
+    def seconds(self, members: Names) -> float:
+        """How long the first training of a coalition took; 0 if that is not known."""
+        # Later repeats do not count: what is known after the first stays as it is.
+        first = self.utilities(members).get(0)
+        return 0.0 if first is None else first.seconds
+
     def same(self, members: Names) -> list[Names]:
         """Stored coalitions that share one evaluation with this one, names sorted."""
         return sorted(self._same.get(self.key(members), ()))

@@ -14,7 +14,7 @@ from dupre.tables.formats import UNNAMED
 from dupre.tables.numbers import how_to_read
 
 ASKED, NAMELESS = "asked for", "no name in the header"
-GROUPS = "folds are made by it"
+GROUPS, JOINED = "folds are made by it", "it says when an owner joined"
 """Why columns are left out whatever they hold."""
 
 
@@ -49,6 +49,7 @@ def columns_of(
     target: str,
     drop: str | Sequence[str] = (),
     groups: str | None = None,
+    cohorts: str | None = None,
 ) -> Columns:
     """The columns of X by what they hold; X is the table without owner and target.
 
@@ -59,6 +60,8 @@ def columns_of(
         drop: name or names of columns to leave out.
         groups: name of a column that folds are made by, such as a patient. It is left out: no model
             is scored on rows of a group that it was trained on, so it can only mislead.
+        cohorts: name of the column that says when an owner joined. It is left out: it says who
+            holds a row, not what the row is like.
 
     Raises:
         InputError: a column to drop is unknown or needed, or no column is left.
@@ -66,7 +69,7 @@ def columns_of(
     drop = as_tuple(drop)
     check_drop(frame, owner=owner, target=target, drop=drop)
     names = [str(name) for name in frame.columns if name not in (owner, target)]
-    stated = dict.fromkeys(drop, ASKED) | ({} if groups is None else {groups: GROUPS})
+    stated = {groups: GROUPS, cohorts: JOINED} | dict.fromkeys(drop, ASKED)
     reasons = {name: stated.get(name) or _reason_against(name, frame[name]) for name in names}
     counts = {name: _count_free_texts(frame[name]) for name in names if not reasons[name]}
     free = {

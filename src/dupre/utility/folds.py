@@ -134,6 +134,7 @@ class Deal:
         train: which of the owners' rows train for each fold, (N,); None for all.
         row: of the owners, that each validation row is, (m,); None if they are nobody's.
         weights: of the validation rows, (m,); None if they count alike.
+        by_chance: whether another split of the same rows was as likely.
     """
 
     X: Any
@@ -142,6 +143,7 @@ class Deal:
     train: tuple[Bools | None, ...] = (None,)
     row: Ints | None = None
     weights: Floats | None = None
+    by_chance: bool = True
 
     def parts(self) -> Iterator[tuple[Bools | None, Ints | None]]:
         """For each fold, which rows train and which validate."""
@@ -239,7 +241,16 @@ def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
     row = np.concatenate(tests)
     ends = np.cumsum([0, *map(len, tests)])
     positions = [np.arange(a, b) for a, b in pairwise(ends)]
-    return Deal(take(owners.X, row), owners.y[row], tuple(positions), tuple(train), row, weights)
+    return Deal(
+        take(owners.X, row),
+        owners.y[row],
+        tuple(positions),
+        tuple(train),
+        row,
+        weights,
+        # A splitter sees rows in the order of their digests, which is chance without a seed too.
+        by_chance=not isinstance(split, Folds) or split.in_time is None,
+    )
 
 
 def _check_rows(tests: list[Ints], train: list[Bools], left: int, gone: int) -> None:

@@ -72,6 +72,14 @@ class ValidationRows:
         return shares_of_owners(self.owners, self.dealt.row[self.counts])
 
     @property
+    def weights(self) -> dict[str, float]:
+        """The part of a score that each owner's rows decide, if all weigh alike; else nothing."""
+        if self.dealt is None or self.dealt.weights is None:
+            return {}
+        holders = [name for name, part in self.shares.items() if part > 0]
+        return dict.fromkeys(holders, 1 / len(holders))
+
+    @property
     def held_out(self) -> dict[str, list[int]]:
         """Which of each owner's rows they are, numbered from 1, if one part of all is held out."""
         dealt = self.dealt

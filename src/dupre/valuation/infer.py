@@ -207,10 +207,12 @@ def _infer_core(state: State, name: str, draws: int) -> Valuation:
 def _facts(state: State, **found: Any) -> Facts:
     """What a valuation says besides the values."""
     question, observed = state.question, state.observed
+    missing = ~state.recorded[question.most_important]
+    guessed = missing[: question.strategy.design(question.owners.n)].any()
     return Facts(
         joining=None if question.precedence is None else Joining(question.precedence.cohorts),
         grand_predicted=bool(np.isnan(state.utilities_at(state.everyone)[0])),
-        first_left=int((~state.recorded[question.most_important]).sum()),
+        first_left=int(missing.sum()) if guessed else 0,
         empty=observed.empty,
         floor=observed.floor,
         floored=int(observed.raised.sum()),

@@ -146,7 +146,11 @@ class Strategy(ABC):
 
     def first_of(self, n: int) -> int:
         """Coalitions of the first design of n owners."""
-        return 2 * n + 1 if self.first is None else self.first
+        return self.design(n) if self.first is None else self.first
+
+    def design(self, n: int) -> int:
+        """How many coalitions of n owners must be evaluated before values are no first guess."""
+        return 2 * n + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,11 +275,12 @@ class Question:
     @cached_property
     def heaviest(self) -> Ints:
         """The first design: what is evaluated before anything is predicted."""
+        usual = self.strategy.design(self.owners.n)
         count = self.strategy.first_of(self.owners.n)
         if self.strategy.in_order or self.strategy.uniform:
             return self.order[:count]
-        # A design of the default size is not drawn twice: both are then the same.
-        return self.most_important if count == len(self.most_important) else self._design(count)
+        # A design of the usual size is not drawn twice: values are no first guess once it is there.
+        return self.most_important[:count] if count == usual else self._design(count)
 
     def _design(self, count: int) -> Ints:
         """Up to `count` coalitions to begin with."""

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dupre.result.valuation import Valuation
 from dupre.store.frames import as_frame
-from dupre.store.origin import Origin, origin_of
+from dupre.store.origin import Origin, of_owners, origin_of
 from dupre.store.spot_check import spot_check
 from dupre.store.store import Store
 from dupre.training.engines import Engine
@@ -19,6 +19,7 @@ from dupre.valuation.source import Source
 from dupre.valuation.stopping import RunSettings
 from dupre.valuation.training_notes import (
     complete,
+    cost_notes,
     elsewhere_notes,
     unused_notes,
     warn_of_failed_predictor,
@@ -81,6 +82,7 @@ def run(
             *store.origin.notes(),
             *unused_notes(len(unused), settings.repeats),
             *elsewhere_notes(len(store.scored_elsewhere())),
+            *cost_notes(loop.seconds_each),
         ]
     valuation = complete(valuation, valuer, traits, origin=made_from, used=used, notes=notes)
     warn_of_failed_predictor(valuation)
@@ -98,10 +100,13 @@ def _forecast(valuer: Valuer, now: Valuation) -> pd.DataFrame:
 
 
 def _origin(source: Source) -> Origin:
-    """What utilities come from; a store in memory needs the names of the owners only."""
-    if source.stored is None:
-        return Origin({}, dict.fromkeys(source.owners.names, ""))
-    return origin_of(source.owners, source.traits, source.contents, source.stored.version)
+    """What utilities come from; without digests of rows the names of the owners alone."""
+    owners, traits, stored = source.owners, source.traits, source.stored
+    if stored is not None:
+        return origin_of(owners, traits, source.contents, stored.version)
+    if traits.by_content:  # the valuer has the digests: results can be compared
+        return origin_of(owners, traits, of_owners(owners, renew=False))
+    return Origin({}, dict.fromkeys(owners.names, ""))
 
 
 def _run_key(valuer: Valuer, repeats: int | None, made_from: Origin) -> str:

@@ -44,6 +44,7 @@ from dupre.predictor.calibration import (
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import Posterior
 from dupre.predictor.kernel_inputs import Features
+from dupre.valuation.cost import Cost, fit_cost
 from dupre.valuation.question import Question
 
 P_CHOSEN_UP_TO = 255
@@ -175,6 +176,31 @@ class State:
     def sizes(self) -> Ints:
         """Owners of each coalition, (p,)."""
         return np.asarray(self.members.sum(axis=1))
+
+    @cached_property
+    def cost(self) -> Cost | None:
+        """What a training takes, as the first design shows; None if nothing of it is known.
+
+        The same from the end of the first design on.
+        """
+        first = self.question.first[self.recorded[self.question.first]].tolist()
+        rows = self.members[first] @ self.question.owners.rows
+        seconds = np.array([self.observed.seconds[self.row[i]] for i in first])
+        known = np.isfinite(seconds)
+        return fit_cost(rows[known], seconds[known])
+
+    def seconds(self, positions: Ints) -> Floats:
+        """How long trainings of coalitions are expected to take, (m,).
+
+        Raises:
+            InputError: no training of the first design has told its seconds.
+        """
+        if self.cost is None:
+            raise InputError(
+                "it is not known how long trainings take: no seconds of a training of the first "
+                'design are recorded; state them by Valuer.record_seconds, or take per="training"'
+            )
+        return self.cost.seconds(self.members[positions] @ self.question.owners.rows)
 
     def names(self, position: int | np.integer[Any]) -> Names:
         """The owners of a coalition."""

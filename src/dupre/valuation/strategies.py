@@ -12,7 +12,7 @@ Notation: b coalitions with weights W (n, b), f functionals; positions as in `st
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from dupre.game.coalitions import unknown_owner
 from dupre.game.ties import descending_order, first_largest
 from dupre.game.weights import column_norms
 from dupre.predictor.gp import EXACT_UP_TO, Posterior
+from dupre.valuation.first_design import FEW_OWNERS
 from dupre.valuation.question import Question, Strategy
 from dupre.valuation.state import LEAST_CORRECTION, State
 
@@ -44,14 +45,21 @@ class Active(Strategy):
         uniform: whether the first design is drawn uniformly, as in the paper's methods with the
             suffix -a. In `dupre.value` it is half of the budget by default, and the other half is
             one batch: DUPRE Alg. 2.
+        per: "training", or "second" for the coalitions that reduce it most for the time they are
+            expected to take. That is fitted to the seconds of the first design, once, which is of
+            n + 1 coalitions then, for up to 12 owners: all of them together and each alone. Those
+            of all but one take nearly as long as all, and come where they are worth it.
     """
 
     focus: Focus = None
     check: int = 0  # type: ignore[misc]  # a field here, fixed elsewhere
     uniform: bool = False  # type: ignore[misc]
+    per: Literal["training", "second"] = "training"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.per not in ("training", "second"):
+            raise InputError(f'per must be "training" or "second", got {self.per!r}')
         focus = self.focus
         if focus is None or isinstance(focus, str):
             return
@@ -72,6 +80,11 @@ class Active(Strategy):
         names = question.owners.names
         if unknown := [name for name in self._focus if name not in names]:
             raise unknown_owner(unknown[0], names, "as focus of the strategy")
+
+    def design(self, n: int) -> int:
+        """Per second as few as show what trainings cost: they cover the values as well."""
+        # Of more owners groups of sizes between come first, which are not as dear.
+        return n + 1 if self.per == "second" and n <= FEW_OWNERS else super().design(n)
 
     def with_budget(self, n: int, limit: int, *, stated: bool) -> Strategy:
         """A budget that was stated is divided into halves if the first is drawn uniformly."""
@@ -98,7 +111,8 @@ class Active(Strategy):
             posterior = beliefs.posterior_of(W) if self._focus else beliefs.posterior
             among = np.searchsorted(unknown, _candidates(W, state.open, rng))
         under_way = np.searchsorted(some, state.pending)
-        return some[active_batch(posterior, among, k, under_way)]
+        seconds = state.seconds(some) if self.per == "second" else None
+        return some[active_batch(posterior, among, k, under_way, seconds)]
 
 
 @dataclass(frozen=True)
@@ -306,7 +320,11 @@ def inclusion_chances(weight: Floats, count: int) -> Floats:
 
 
 def active_batch(
-    posterior: Posterior, candidates: Ints, count: int, pending: Ints = NOTHING
+    posterior: Posterior,
+    candidates: Ints,
+    count: int,
+    pending: Ints = NOTHING,
+    seconds: Floats | None = None,
 ) -> Ints:
     """Up to `count` of the candidates that most reduce the summed variance of the functionals.
 
@@ -321,12 +339,15 @@ def active_batch(
         candidates: indices into the predicted coalitions, (c,), in rising order.
         count: how many to pick.
         pending: indices of coalitions being evaluated: picked before all others, not returned.
+        seconds: that each predicted coalition takes, (b,): what it reduces is divided by them.
     """
     if pending.size:
         candidates = np.concatenate([pending, np.setdiff1d(candidates, pending)])
     cross, variance = posterior.cross(candidates), posterior.variance_of(candidates)
     noise = posterior.gp.noise_of_next
-    gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
+    # Greedy by gain for its price, as for knapsacks; by 1 no digit changes.
+    price = np.ones(len(candidates)) if seconds is None else seconds[candidates]
+    gain = np.einsum("cf,cf->c", cross, cross) / ((variance + noise) * price)
     scale = float(gain.max(initial=0.0))  # rounding errors of later gains are relative to it
     count = min(count + len(pending), len(candidates))
     # Most picks are among the best of the start: their covariances in one matrix product.
@@ -344,7 +365,7 @@ def active_batch(
         removed[step] = (covariances[g] - removed[:step, g] @ removed[:step]) / root
         cross -= np.outer(removed[step], cross[g] / root)
         variance = np.maximum(variance - removed[step] ** 2, 0.0)
-        gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
+        gain = np.einsum("cf,cf->c", cross, cross) / ((variance + noise) * price)
         gain[picks] = -1.0
     return candidates[picks[len(pending) :]]
 

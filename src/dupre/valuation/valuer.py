@@ -205,6 +205,17 @@ class Valuer:
         """Whether the first design is finished, and there is a utility to predict from."""
         return not self.first_left and self.has_utility
 
+    @property
+    def seconds_each(self) -> float | None:
+        """How long a training of a coalition that is still open is expected to take on average.
+
+        None before the end of the first design, which shows it, and where nothing is open.
+        """
+        state = self.state
+        if state.cost is None or state.first_left.size or not state.open.size:
+            return None
+        return float(state.seconds(state.open).mean())
+
     def record(self, members: Iterable[str], utility: float | Sequence[float]) -> None:
         """Record the utility of a coalition, given by owner names in any order.
 
@@ -254,6 +265,18 @@ class Valuer:
         self._state = None
         self._recorded.record_deals(members, utilities)
         self._recorded.averaged, self._recorded.deals_rows = averaged, other_rows
+
+    def record_seconds(self, members: Iterable[str], seconds: float) -> None:
+        """Record how long one training of a coalition took; of several times the shortest counts.
+
+        `Active(per="second")` needs them of the first design; nothing else depends on them.
+
+        Raises:
+            InputError: an unknown owner, the empty coalition, or a number that is not above zero.
+        """
+        before, self._state = self._state, None
+        if not self._recorded.record_seconds(members, seconds):
+            self._state = before
 
     @one_blas_thread
     def suggest(self, k: int = 1, *, pending: Iterable[Iterable[str]] = ()) -> list[Names]:
