@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import comb
 
 import numpy as np
@@ -14,7 +14,6 @@ from dupre.notes import INFO, Code, Note, note, worst_first
 from dupre.predictor.calibration import Z95
 from dupre.result.as_text import coalition_count
 from dupre.result.remarks import order_of_joining
-from dupre.runs.owner_changes import OwnerChanges
 from dupre.runs.run import Run
 from dupre.tables.numbers import explain_forms
 from dupre.utility.estimator import uses_torch
@@ -34,7 +33,7 @@ def plan(
     run: Run,
     directory: str,
     known: int,
-    changes: OwnerChanges = OwnerChanges(),  # noqa: B008  # frozen
+    changes: Sequence[str] = (),
     elsewhere: int = 0,
     *,
     each: float | None = None,
@@ -45,14 +44,14 @@ def plan(
         run: what is to be done.
         directory: where.
         known: coalitions that are stored already.
-        changes: of the owners since the result before.
+        changes: what has changed of the owners since the result before, in words.
         elsewhere: coalitions that are stored, but scored on other validation rows.
         each: seconds that one more coalition is expected to take; None if that is not known.
     """
     utility = run.trained
     found = {
         "data": _data(run),
-        "changes": changes.lines,
+        "changes": list(changes),
         "target": [_target(run)],
         "validation": [
             *_validation(run, len(utility.y_val)),
