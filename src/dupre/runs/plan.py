@@ -18,7 +18,6 @@ from dupre.runs.owner_changes import OwnerChanges
 from dupre.runs.run import Run
 from dupre.tables.numbers import explain_forms
 from dupre.utility.estimator import uses_torch
-from dupre.utility.model import ModelUtility
 from dupre.valuation.deals import FURTHER
 from dupre.valuation.question import LeastCore
 from dupre.valuation.second_trainings import CHECKED, count_needed
@@ -61,8 +60,8 @@ def plan(
         "columns": _columns(run),
         "model": list(run.model),
         "metric": [
-            f"{run.metric}; without data {utility.empty:z.4g}{_floor(utility)}",
-            *_many_calls(utility),
+            f"{run.metric}; without data {utility.empty:z.4g}{_floor(run)}",
+            *_many_calls(run),
         ],
         "values": [_values(run)],
         "joined": [order_of_joining(run.cohorts)] if run.cohorts else [],
@@ -104,13 +103,14 @@ def _notes(notes: Iterable[Note]) -> dict[str, list[str]]:
     return found
 
 
-def _floor(utility: ModelUtility) -> str:
-    if utility.floor is None:
+def _floor(run: Run) -> str:
+    if (floor := run.trained.floor) is None:
         return ""
-    return f"; lower scores than {utility.floor:.4g} count as that (--floor changes it)"
+    return f"; lower scores than {floor:.4g} count as that (--floor changes it)"
 
 
-def _many_calls(utility: ModelUtility) -> list[str]:
+def _many_calls(run: Run) -> list[str]:
+    utility = run.trained
     if not utility.resamples or not utility.metric.is_called_for_each:
         return []
     return [f"called {utility.resamples} times more for each model, on resamples of these rows"]
