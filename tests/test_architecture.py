@@ -58,7 +58,7 @@ LINES = {
     "game": 1_418,
     "data": 1_248,
     "predictor": 1_907,
-    "utility": 1_810,
+    "utility": 1_813,
     "training": 898,
     "store": 1_302,
     "result": 2_282,
@@ -67,7 +67,7 @@ LINES = {
     "benchmark": 617,
     "report": 2_052,
     "tables": 2_185,
-    "runs": 2_327,
+    "runs": 2_326,
     "cli": 1_211,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
