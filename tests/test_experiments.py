@@ -100,10 +100,15 @@ def test_all_coalitions_evaluated_are_the_truth(tiny):
 def test_orders_are_those_of_permutation_sampling(tiny):
     [row] = cells.measure(Cell("tiny-4", "evaluated", 8, more=(4,)))
 
-    drawn = cells.orders_within(dupre.shapley, 4, 12, seed=0)
-    assert len(drawn.members) <= 12
-    following = permutation(dupre.shapley, 4, 4 * 100, np.random.default_rng(0))
-    assert len(following.members) > 12
+    drawn = cells.orders_until(dupre.shapley, 4, 12, seed=0)
+    assert len(drawn.members) >= 12
+    before, orders = 0, 1  # Algorithm 3: one order after the other until there are 12
+    while before < 12:
+        orders += 1
+        found = permutation(dupre.shapley, 4, 4 * orders, np.random.default_rng(0)).members
+        before, last = len(found), before
+    assert last < 12
+    np.testing.assert_array_equal(drawn.members, found)
     known = {m.tobytes(): u for m, u in zip(tiny.members, tiny.utilities, strict=True)}
     values = drawn.W @ [known[m.tobytes()] for m in drawn.members]
     assert row["MSE"] == pytest.approx(np.mean((values - tiny.values(dupre.shapley)) ** 2))
