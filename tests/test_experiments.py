@@ -9,6 +9,7 @@ import pytest
 from experiments import cells, claims, complexity, methods, sections
 from experiments.cells import Cell
 from experiments.games import FOLDER, GAMES, Game, weights_of
+from scipy import stats
 from sklearn.linear_model import Ridge
 
 import dupre
@@ -70,13 +71,15 @@ def compare_runs(ours: list[float], others: list[float]) -> str:
     return claims.summary({"exact": frame}).splitlines()[4]
 
 
-def test_a_ratio_is_decided_only_beyond_its_standard_error():
-    assert compare_runs([1, 3], [2, 6]).endswith("| 0.5 ± 0.4 | undecided |")
-    assert compare_runs([1.0, 1.1, 1.2], [9.0, 9.9, 10.8]).endswith("| better |")
-    assert compare_runs([9.0, 9.9, 10.8], [1.0, 1.1, 1.2]).endswith("| 9 ± 0.7 | worse |")
-    # By the formula: each error is 1 / sqrt(3) of 10 %, relative to the mean.
-    wanted = 9 * np.hypot(0.1 / 1.1, 0.9 / 9.9) / np.sqrt(3)
-    assert f"± {wanted:.1g} |" in compare_runs([9.0, 9.9, 10.8], [1.0, 1.1, 1.2])
+def test_a_ratio_is_of_runs_of_the_same_seed_and_decided_by_its_interval():
+    assert compare_runs([1, 30], [4, 60]).endswith("| undecided |")
+    assert compare_runs([1, 30], [2, 60]).endswith("| 0.5 (0.5 to 0.5) | better |")
+    assert compare_runs([9.0, 9.9, 10.8], [1.0, 1.1, 1.2]).endswith("| worse |")
+    assert compare_runs([30, 1], [2, 60]).endswith("| undecided |")
+    logs = np.log([2.0, 3.0, 5.0])  # the interval by scipy
+    low, high = np.exp(stats.t.interval(0.95, 2, logs.mean(), stats.sem(logs)))
+    expected = f"| {np.exp(logs.mean()):.2g} ({low:.2g} to {high:.2g}) |"
+    assert expected in compare_runs([2.0, 3.0, 5.0], [1.0, 1.0, 1.0])
 
 
 def test_a_claim_is_judged_by_differences_of_the_same_seed():
