@@ -79,7 +79,6 @@ if __name__ == "__main__":
     parser.add_argument("games", nargs="*", default=list(TRAINED))
     parser.add_argument("--seeds", type=int, default=10)
     arguments = parser.parse_args()
-    print("# Results\n\nMade by `make bench`; how to read them: [README](README.md).\n")
-    print(f"## Accuracy (`python benchmarks/accuracy.py`, {arguments.seeds} seeds)")
+    print(f"\n## Accuracy (`python benchmarks/accuracy.py`, {arguments.seeds} seeds)")
     for game in arguments.games:
         run(game, arguments.seeds)

@@ -27,7 +27,7 @@ from bank import BUDGETS, NORMAL_999, SEMIVALUES, Record, coverage, within
 from dupre.benchmark import Game
 from dupre.data.owners import Owners
 from dupre.game.coalitions import all_coalitions
-from dupre.notes import GUESSED, has
+from dupre.notes import GUESSED, Code, has
 
 OWNERS = (6, 8, 11)
 SEEDS = (0, 1)
@@ -149,7 +149,7 @@ def run(rule: Rule, data: str, n: int, seed: int, *, semivalue: str, budget: str
         "scale": float(np.ptp(np.append(game.utilities, 0.0))),
         "errors": (np.asarray(valuation.mean) - expected).tolist(),
         "stds": np.asarray(valuation.std).tolist(),
-        "told": has(valuation.notes, *GUESSED),
+        "told": has(valuation.notes, *GUESSED, Code.FEW_UTILITIES),
     }
 
 

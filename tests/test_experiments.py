@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import digest
+from benchmarks.digest import digest_of
 from experiments import cells, claims, complexity, methods, sections
 from experiments.cells import Cell
 from experiments.games import FOLDER, GAMES, Game, weights_of
+from experiments.report import read_digest
 from scipy import stats
 from sklearn.linear_model import Ridge
 
@@ -19,6 +22,7 @@ from owners_and_games import make_owners
 ALL_FORMS = True
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/paper.md"
+BENCH = (ROOT / "benchmarks/RESULTS.md").read_text()
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -135,6 +139,37 @@ def test_the_page_points_to_modules_and_tests_that_exist():
         text = (ROOT / path).read_text()
         found = not name or re.search(rf"^(?:def|class) {name}\b|^{name}\b.*=", text, re.M)
         assert found, (path, name)
+
+
+def test_scores_were_measured_by_the_code_that_stands_there():
+    made = {name: read_digest(sections.SCORES / f"{name}.csv") for name in sections.EXPERIMENTS}
+    stale = [name for name, of in sections.EXPERIMENTS.items() if made[name] != of.code]
+    assert not stale, f"run python -m experiments {' '.join(stale)}"
+    marks = dict(re.findall(r"<!-- ([\w-]+) was made by code (\w+) -->", PAGE.read_text()))
+    assert marks == made
+
+
+@pytest.mark.parametrize("script", dict.fromkeys(re.findall(r"`python (benchmarks/\w+.py)", BENCH)))
+def test_a_section_of_the_benchmarks_was_made_by_the_script_that_stands_there(script):
+    made = dict(re.findall(r"<!-- (\S+) was made by code (\w+) -->", BENCH))
+    if made.get(script) != digest_of(ROOT / script):
+        # To make it again takes hours, so that it is told and no error.
+        pytest.xfail(f"{script} has changed since benchmarks/RESULTS.md was made: make bench")
+
+
+def test_a_digest_is_of_a_script_what_it_imports_and_the_papers_setting(tmp_path, monkeypatch):
+    helper, script = tmp_path / "helper.py", tmp_path / "script.py"
+    helper.write_text("X = 1\n")
+    script.write_text("import numpy\nfrom helper import X\n")
+    found = digest_of(script)
+    assert [file.name for file in digest.files_of(script)] == ["helper.py", "script.py"]
+    helper.write_text("X = 2\n")
+    changed = digest_of(script)
+    monkeypatch.setattr(digest, "SETTING", ())
+    assert len({found, changed, digest_of(script)}) == 3
+    used = {file.name for file in digest.files_of(ROOT / "experiments/cells.py")}
+    assert {"cells.py", "methods.py", "games.py"} <= used
+    assert not used & {"page.py", "claims.py", "sections.py"}
 
 
 def test_the_page_and_the_results_show_the_committed_scores():

@@ -87,6 +87,8 @@ class Code(StrEnum):
     """All utilities to predict from are equal."""
     TWO_UTILITIES = "two_utilities", BEWARE
     """The utilities to predict from are only two numbers."""
+    FEW_UTILITIES = "few_utilities", BEWARE
+    """The utilities to predict from are a few numbers, each of which came often."""
     NO_MIDDLE_SIZES = "no_middle_sizes", BEWARE
     """No group between single owners and nearly all of them is evaluated."""
     DECISIVE_TRAINING = "decisive_training", BEWARE
@@ -276,6 +278,7 @@ SHORT: Mapping[Code, str] = {
     Code.PART_UNDECIDED: "{part:%} of an amount is undecided: by chance it may go to others.",
     Code.EQUAL_UTILITIES: "All {count:,} utilities known are equal; the others are guessed.",
     Code.TWO_UTILITIES: "The utilities known are only two numbers; the others are guessed.",
+    Code.FEW_UTILITIES: "The utilities known are only {levels} numbers; jumps between are guessed.",
     Code.NO_MIDDLE_SIZES: "No group of middle size is trained; these are guessed.",
     Code.DECISIVE_TRAINING: (
         "{members:group} scored {utility:.3g}, others of this size about {typical:.3g}: check rows."
