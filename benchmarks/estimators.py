@@ -29,8 +29,7 @@ import joblib
 import numpy as np
 
 import dupre
-from accuracy import paper_eta
-from dupre import estimators
+from dupre import estimators, kernels
 from dupre.benchmark import CountedGame, Game, by_dupre, load
 from dupre.benchmark.comparison import score
 from dupre.benchmark.methods import draw_at_most, of_valuation
@@ -39,11 +38,7 @@ from dupre.game.coalitions import all_coalitions, to_names
 from dupre.game.semivalues import Semivalue
 from dupre.game.weights import Weights
 from dupre.predictor import form
-from dupre.predictor.fitting import Search, fit
-from dupre.predictor.gp import Scale
 from dupre.predictor.kernel_inputs import Features
-from dupre.predictor.kernels import Kernel, Membership, Scaled, SlicedWasserstein
-from dupre.predictor.warp import straight_warp
 from games import housing_ridge_20
 
 NAMES = (
@@ -202,16 +197,11 @@ def along_orders(game: Game, truth: np.ndarray, seed: int) -> np.ndarray:
 def _predictions(
     game: Game, seen: Features, utilities: np.ndarray, unseen: Features, rng: np.random.Generator
 ) -> Iterable[np.ndarray]:
-    """Utilities of the unseen by dupre, by the paper's kernel, and by membership alone."""
-    learned = form.learn(
-        seen, utilities, measured=np.zeros(len(seen)), empty=game.empty, choose_p=False, rng=rng
-    )
-    yield learned.predict(unseen)[0]
-    kernels: list[Kernel] = [SlicedWasserstein(eta=paper_eta(game.owners, seed=0)), Membership()]
-    for kernel in kernels:
-        warp = straight_warp(utilities, empty=game.empty)
-        gp = fit(Scaled(kernel), seen, utilities, scale=Scale(warp), search=Search(4, rng))
-        yield gp.predict(unseen)[0]
+    """Utilities of the unseen by dupre, by the paper's setting, and by its GP-binary."""
+    how: dict[str, Any] = {"measured": np.zeros(len(seen)), "empty": game.empty, "rng": rng}
+    for prior in (None, kernels.paper(), kernels.paper_process(kernels.Membership())):
+        learned = form.learn(seen, utilities, choose_p=False, prior=prior, **how)
+        yield learned.predict(unseen)[0]
 
 
 def part_b(game: Game, seeds: int) -> np.ndarray:

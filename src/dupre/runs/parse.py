@@ -26,6 +26,7 @@ from dupre.predictor.kernels import (
     Size,
     SlicedWasserstein,
     paper,
+    paper_process,
 )
 from dupre.spec import Spec, Values
 from dupre.tables.user_code import is_dotted, load
@@ -39,7 +40,7 @@ from dupre.wording import did_you_mean
 PRIORS = {
     "default": Prior(),
     "paper": paper(),
-    "gp-binary": Prior(1.0 * Membership(), plain=True),
+    "gp-binary": paper_process(Membership()),
 }
 TERMS: dict[str, Kernel] = {
     "data": SlicedWasserstein(p=None, rho=None, eta=None),
