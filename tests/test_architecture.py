@@ -67,7 +67,7 @@ LINES = {
     "benchmark": 617,
     "report": 2_052,
     "tables": 2_185,
-    "runs": 2_327,
+    "runs": 2_329,
     "cli": 1_211,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs

@@ -85,6 +85,10 @@ class Choices:
         in_turn = precedence(cohorts) if cohorts else shapley
         return tuple(in_turn if one is shapley else one for one in self.semivalues)
 
+    def design(self, n: int) -> int:
+        """Coalitions of n owners with which values are no first guess."""
+        return (self.strategy or Active()).design(n)
+
 
 def check_cohorts(spec: Spec) -> None:
     """Raise InputError if an order of joining is stated that no value depends on."""

@@ -21,7 +21,6 @@ from dupre.utility.estimator import uses_torch
 from dupre.valuation.deals import FURTHER
 from dupre.valuation.question import LeastCore
 from dupre.valuation.second_trainings import CHECKED, count_needed
-from dupre.valuation.strategies import check_strategy
 from dupre.valuation.validation_rows import FEWEST_ROWS
 from dupre.wording import count_things, in_minutes, join_list, printable, quote, write_apart
 
@@ -232,7 +231,7 @@ def _count_weighted(run: Run) -> int:
 
 def _count_first(run: Run) -> int:
     """Coalitions with which a run begins."""
-    return min(check_strategy(run.choices.strategy).design(run.owners.n), _count_weighted(run))
+    return min(run.choices.design(run.owners.n), _count_weighted(run))
 
 
 def _trainings(run: Run, known: int) -> str:
