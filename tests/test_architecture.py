@@ -20,7 +20,7 @@ ROOT = {"_types", "checks", "errors", "files", "metrics", "notes", "spec", "word
 MAY_IMPORT = {
     "game": set(),
     "data": {"game"},
-    "predictor": {"game"},
+    "predictor": {"game", "data"},
     "utility": {"game", "data"},
     "training": {"game", "data", "utility"},
     "store": {"game", "data", "utility", "training"},
