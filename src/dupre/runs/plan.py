@@ -17,11 +17,9 @@ from dupre.result.remarks import order_of_joining
 from dupre.runs.run import Run
 from dupre.tables.numbers import explain_forms
 from dupre.utility.estimator import uses_torch
-from dupre.utility.model import ModelUtility
 from dupre.valuation.deals import FURTHER
 from dupre.valuation.question import LeastCore
 from dupre.valuation.second_trainings import CHECKED, count_needed
-from dupre.valuation.strategies import check_strategy
 from dupre.valuation.validation_rows import FEWEST_ROWS
 from dupre.wording import count_things, in_minutes, join_list, printable, quote, write_apart
 
@@ -60,8 +58,8 @@ def plan(
         "columns": _columns(run),
         "model": list(run.model),
         "metric": [
-            f"{run.metric}; without data {utility.empty:z.4g}{_floor(utility)}",
-            *_many_calls(utility),
+            f"{run.metric}; without data {utility.empty:z.4g}{_floor(run)}",
+            *_many_calls(run),
         ],
         "values": [_values(run)],
         "joined": [order_of_joining(run.cohorts)] if run.cohorts else [],
@@ -103,13 +101,14 @@ def _notes(notes: Iterable[Note]) -> dict[str, list[str]]:
     return found
 
 
-def _floor(utility: ModelUtility) -> str:
-    if utility.floor is None:
+def _floor(run: Run) -> str:
+    if (floor := run.trained.floor) is None:
         return ""
-    return f"; lower scores than {utility.floor:.4g} count as that (--floor changes it)"
+    return f"; lower scores than {floor:.4g} count as that (--floor changes it)"
 
 
-def _many_calls(utility: ModelUtility) -> list[str]:
+def _many_calls(run: Run) -> list[str]:
+    utility = run.trained
     if not utility.resamples or not utility.metric.is_called_for_each:
         return []
     return [f"called {utility.resamples} times more for each model, on resamples of these rows"]
@@ -231,7 +230,7 @@ def _count_weighted(run: Run) -> int:
 
 def _count_first(run: Run) -> int:
     """Coalitions with which a run begins."""
-    return min(check_strategy(run.choices.strategy).design(run.owners.n), _count_weighted(run))
+    return min(run.choices.design(run.owners.n), _count_weighted(run))
 
 
 def _trainings(run: Run, known: int) -> str:
