@@ -38,7 +38,7 @@ from bank import (
     relative_mse,
     run,
 )
-from games import Game
+from dupre.benchmark import Game
 
 CELLS = list(product(("Shapley", "Banzhaf"), ("n+1", "2n+1")))
 STARTS = 4
@@ -125,7 +125,7 @@ def compare(game: Game, recipe: Recipe, split: int, *, semivalue: str, budget: s
     for name, predictor in PREDICTORS.items():
         with threadpool_limits(1):
             utilities = predictor(game, record["trainings"])
-        other = Game(game.name, game.owners, utilities[1:], game.empty, game.budgets)
+        other = Game(game.name, game.owners, utilities[1:], game.empty)
         errors = other.values(SEMIVALUES[semivalue]) - np.array(record["values"])
         found[name] = relative_mse(record | {"errors": errors})
     return record | {"mse": found}

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from dupre.data.sketch import SCALED
 from dupre.game.coalitions import all_coalitions
 from dupre.predictor.kernel_inputs import Features
 
@@ -12,7 +13,11 @@ ROWS = np.array([5, 8, 13, 20, 40, 90])
 def features(members):
     """Any fixed vector per coalition will do for a sketch."""
     basis = np.random.default_rng(1).normal(size=(N, 8))
-    return Features(members, ROWS, lambda eta, p, C, raw=False: np.tanh((eta + raw) * C @ basis))
+
+    def vectors(eta, p, C, view=SCALED):
+        return np.tanh((eta + view.raw) * C @ basis)
+
+    return Features(members, ROWS, vectors)
 
 
 def split(rng, evaluated=20):

@@ -20,7 +20,7 @@ ROOT = {"_types", "checks", "errors", "files", "metrics", "notes", "spec", "word
 MAY_IMPORT = {
     "game": set(),
     "data": {"game"},
-    "predictor": {"game"},
+    "predictor": {"game", "data"},
     "utility": {"game", "data"},
     "training": {"game", "data", "utility"},
     "store": {"game", "data", "utility", "training"},
@@ -54,20 +54,20 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_141,
+    "root": 1_145,
     "game": 1_418,
-    "data": 1_248,
-    "predictor": 1_907,
-    "utility": 1_810,
+    "data": 1_255,
+    "predictor": 1_947,
+    "utility": 1_832,
     "training": 898,
     "store": 1_302,
     "result": 2_282,
     "baselines": 613,
-    "valuation": 3_701,
+    "valuation": 3_733,
     "benchmark": 617,
     "report": 2_052,
     "tables": 2_185,
-    "runs": 2_327,
+    "runs": 2_329,
     "cli": 1_211,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs

@@ -87,6 +87,8 @@ class Code(StrEnum):
     """All utilities to predict from are equal."""
     TWO_UTILITIES = "two_utilities", BEWARE
     """The utilities to predict from are only two numbers."""
+    FEW_UTILITIES = "few_utilities", BEWARE
+    """The utilities to predict from are a few numbers, each of which came often."""
     NO_MIDDLE_SIZES = "no_middle_sizes", BEWARE
     """No group between single owners and nearly all of them is evaluated."""
     DECISIVE_TRAINING = "decisive_training", BEWARE
@@ -189,6 +191,8 @@ class Code(StrEnum):
     """Some folds lack a class, and count nothing."""
     DOMINANT_ROW = "dominant_row", BEWARE
     """One validation row outweighs the others."""
+    HEAVY_TAIL = "heavy_tail", BEWARE
+    """A few validation rows outweigh the others together."""
     MISSING_RESAMPLES = "missing_resamples", BEWARE
     """Some evaluations came without scores on resamples."""
     FEW_RESAMPLES = "few_resamples", BEWARE
@@ -271,7 +275,7 @@ ABOUT_TABLE = (
 GUESSED = frozenset({Code.EQUAL_UTILITIES, Code.TWO_UTILITIES, Code.NO_MIDDLE_SIZES})
 """Codes that say that utilities do not show how far those of other coalitions may lie."""
 
-TOO_NARROW = frozenset({Code.FEW_ROWS, Code.FEW_OF_A_CLASS, Code.DOMINANT_ROW})
+TOO_NARROW = frozenset({Code.FEW_ROWS, Code.FEW_OF_A_CLASS, Code.DOMINANT_ROW, Code.HEAVY_TAIL})
 """Codes that say that validation rows cannot tell how far others would lead."""
 
 MOST_IN_GROUP = 2
@@ -294,6 +298,7 @@ SHORT: Mapping[Code, str] = {
     Code.PART_UNDECIDED: "{part:%} of an amount is undecided: by chance it may go to others.",
     Code.EQUAL_UTILITIES: "All {count:,} utilities known are equal; the others are guessed.",
     Code.TWO_UTILITIES: "The utilities known are only two numbers; the others are guessed.",
+    Code.FEW_UTILITIES: "The utilities known are only {levels} numbers; jumps between are guessed.",
     Code.NO_MIDDLE_SIZES: "No group of middle size is trained; these are guessed.",
     Code.DECISIVE_TRAINING: (
         "{members:group} scored {utility:.3g}, others of this size about {typical:.3g}: check rows."
@@ -316,6 +321,7 @@ SHORT: Mapping[Code, str] = {
     Code.DOMINANT_OWNER: "One owner holds {part:%} of the validation rows.",
     Code.FOLDS_WITHOUT_CLASS: "{folds:,} folds lack a class, and count nothing.",
     Code.DOMINANT_ROW: "One validation row outweighs the others.",
+    Code.HEAVY_TAIL: "A few of the {rows:,} validation rows decide: they count as {effective:.0f}.",
     Code.MISSING_RESAMPLES: "{without:,} of {evaluations:,} evaluations have no resamples.",
     Code.FEW_RESAMPLES: "{resamples:,} resamples are too few; {needed:,} are the least.",
     Code.MIXED_RESAMPLES: "Trainings are scored on different numbers of resamples.",

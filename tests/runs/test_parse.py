@@ -43,7 +43,7 @@ SUM = 1.0 * (DATA * kernels.Size()) + MEMBERSHIP + 1.0 * kernels.Linear()
     [
         ("default", "linear", kernels.Prior(mean=LinearInSize())),
         ("Paper", "constant", kernels.paper()),
-        ("gp-binary", "constant", kernels.Prior(MEMBERSHIP, plain=True)),
+        ("gp-binary", "constant", kernels.paper_process(kernels.Membership())),
         ("membership", "0.5", kernels.Prior(MEMBERSHIP, mean=kernels.Constant(0.5))),
         ("data * size + membership+linear", "constant", kernels.Prior(SUM)),
     ],

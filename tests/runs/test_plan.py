@@ -142,7 +142,7 @@ def test_the_plan_says_how_numbers_and_dates_are_read():
 
 def test_who_joins_and_who_leaves_is_named_and_so_are_sheets_not_read():
     changes = OwnerChanges(("site 3",), ("old",), valid=4, of=9)
-    said = plan(prepare(table()), "run", 9, changes)
+    said = plan(prepare(table()), "run", 9, changes.lines)
     assert "new: site 3\n" in said
     assert "no longer there: old\n" in said
     assert "valid: 4 of 9 trainings of the result before, which is kept in its history" in said

@@ -36,9 +36,13 @@ from owners_and_games import make_owners, smooth, value
 
 def test_counts_are_whole_numbers_and_focus_is_one_owner_or_two():
     for kind in (Active, Drawn, Uniform, Corrected):
-        for name, count in product(["batch", "first"], [0, -1, 2.5, "3", True]):
-            with pytest.raises(InputError, match=f"{name} must be a whole number of at least 1"):
+        for (name, least), count in product({"batch": 1, "first": 0}.items(), [-1, 2.5, "3", True]):
+            with pytest.raises(
+                InputError, match=f"{name} must be a whole number of at least {least}"
+            ):
                 kind(**{name: count})
+        with pytest.raises(InputError, match="batch must be a whole number of at least 1"):
+            kind(batch=0)
     for kind, count in product([Active, Drawn, Uniform], [-1, 4.0, None, "4"]):
         with pytest.raises(InputError, match="check must be a whole number of at least 0"):
             kind(check=count)

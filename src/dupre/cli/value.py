@@ -79,7 +79,7 @@ def train(
         if as_wide and changes and last is not None:
             run = keep_width(run, last, known)
         each = values.expected_seconds(run, directory.store)
-        output.say(plan(run, str(directory), known, changes, elsewhere, each=each))
+        output.say(plan(run, str(directory), known, changes.lines, elsewhere, each=each))
         with output.redirect_stdout_to_stderr():
             screen = display(True, run.spec.machine.hourly)
             valuations = values.train(run, directory.store, screen, client)

@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,23 @@ class Resolution:
 # A tenth of the time, for squared errors of values about a tenth larger: docs/numerics.md.
 COARSE = Resolution(levels=8, thresholds=64, axes=64)
 """Where tens of thousands of coalitions are compared."""
+
+
+@dataclass(frozen=True)
+class View:
+    """How a kernel looks at rows.
+
+    Attributes:
+        raw: as they were given, not standardised.
+        resolution: how exactly they are compared; None for that of the cache.
+    """
+
+    raw: bool = False
+    resolution: Resolution | None = None
+
+
+SCALED = View()
+"""How dupre's own kernels do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,38 +177,39 @@ class SketchCache:
     def __init__(self, owners: Owners, *, seed: int, resolution: Resolution | None = None):
         self.resolution = resolution or Resolution()
         self._owners, self._seed = owners, seed
-        self._projected: dict[bool, Projections] = {}
-        self._sketches: dict[tuple[float, bool], Sketch] = {}
-        self._known: dict[tuple[float, int, bool], VectorCache] = {}
+        self._projected: dict[View, Projections] = {}
+        self._sketches: dict[tuple[float, View], Sketch] = {}
+        self._known: dict[tuple[float, int, View], VectorCache] = {}
 
-    def __call__(self, eta: float, p: int, members: Members, *, raw: bool = False) -> Floats:
+    def __call__(self, eta: float, p: int, members: Members, view: View = SCALED) -> Floats:
         """Vectors of m coalitions, (m, r), whose distance in the p-norm is SW_p, p in {1, 2}.
 
         Args:
             eta: weight of features against labels in (0, 1]; 1 ignores the labels.
             p: order of the distance.
             members: the coalitions, (m, n).
-            raw: whether rows are taken as they were given.
+            view: how their rows are looked at.
         """
-        return self._cache(eta, p, raw)(members)
+        return self._cache(eta, p, view)(members)
 
-    def compute(self, eta: float, p: int, members: Members, *, raw: bool = False) -> Floats:
+    def compute(self, eta: float, p: int, members: Members, view: View = SCALED) -> Floats:
         """The same for coalitions that are needed only once: nothing is kept."""
-        return self._cache(eta, p, raw).compute(members)
+        return self._cache(eta, p, view).compute(members)
 
-    def _cache(self, eta: float, p: int, raw: bool) -> VectorCache:
-        if (eta, p, raw) not in self._known:
-            self._known[eta, p, raw] = self._make_cache(eta, p, raw)
-        return self._known[eta, p, raw]
+    def _cache(self, eta: float, p: int, view: View) -> VectorCache:
+        if (eta, p, view) not in self._known:
+            self._known[eta, p, view] = self._make_cache(eta, p, view)
+        return self._known[eta, p, view]
 
-    def _make_cache(self, eta: float, p: int, raw: bool) -> VectorCache:
-        owners, resolution = self._owners, self.resolution
-        if raw not in self._projected:
-            self._projected[raw] = project(owners, seed=self._seed, resolution=resolution, raw=raw)
-        if (eta, raw) not in self._sketches:
-            projected = self._projected[raw].along(eta)
-            self._sketches[eta, raw] = count(projected, owners.owner, resolution=resolution)
-        sketch = self._sketches[eta, raw]
+    def _make_cache(self, eta: float, p: int, view: View) -> VectorCache:
+        owners, resolution = self._owners, view.resolution or self.resolution
+        if view not in self._projected:
+            how: dict[str, Any] = {"seed": self._seed, "resolution": resolution, "raw": view.raw}
+            self._projected[view] = project(owners, **how)
+        if (eta, view) not in self._sketches:
+            projected = self._projected[view].along(eta)
+            self._sketches[eta, view] = count(projected, owners.owner, resolution=resolution)
+        sketch = self._sketches[eta, view]
         if p == 1:
             return VectorCache(partial(_quantiles, sketch))
         sample = _choose_sample(owners.n, np.random.default_rng([self._seed, 4]))

@@ -25,13 +25,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import product
 from operator import add, iadd, mul
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from dupre._types import Floats, Members
-from dupre.checks import finite, positive
+from dupre.checks import finite, positive, whole
+from dupre.data.sketch import SCALED, Resolution, View
 from dupre.errors import InputError
 from dupre.game.blocks import fill_blocks
 from dupre.predictor.kernel_inputs import TILE, Features, by_tiles, tiles
@@ -52,6 +53,7 @@ __all__ = [
     "SlicedWasserstein",
     "Sum",
     "paper",
+    "paper_process",
 ]
 
 ROLES = ("gamma", "variance")
@@ -367,11 +369,15 @@ class SlicedWasserstein(Exponential):
     p: int | None = 2
     rho: float | None = 1.0
     eta: float | None = 0.5
-    raw: ClassVar[bool] = False
 
     @property
     def label(self) -> str:
-        return "raw data" if self.raw else "data"
+        return "data"
+
+    @property
+    def view(self) -> View:
+        """How it looks at rows."""
+        return SCALED
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -400,7 +406,7 @@ class SlicedWasserstein(Exponential):
             raise InputError("p, rho and eta are open; `choose` them before the kernel is computed")
 
         def compute(a: Features, b: Features) -> Floats:
-            x, y = (of.sketch(eta, p, raw=self.raw) for of in (a, b))
+            x, y = (of.sketch(eta, p, self.view) for of in (a, b))
             distance = squared_euclidean(x, y) if p == 2 else cdist(x, y, "cityblock")
             if rho == 0.5:
                 return np.sqrt(distance, out=distance)
@@ -419,9 +425,20 @@ class RawSlicedWasserstein(SlicedWasserstein):
     """The same with rows as they were given: [eta X, (1 - eta) e(y)] (DUPRE Sec. 2.2).
 
     The meaning of eta then depends on the units and the number of the columns.
+
+    Args:
+        resolution: L directions, K levels and more; None for what dupre takes for so many owners.
     """
 
-    raw: ClassVar[bool] = True
+    resolution: Resolution | None = None
+
+    @property
+    def label(self) -> str:
+        return "raw data"
+
+    @property
+    def view(self) -> View:
+        return View(raw=True, resolution=self.resolution)
 
 
 @dataclass(frozen=True)
@@ -478,20 +495,40 @@ class Linear(Kernel):
         return self
 
 
-def paper(eta: float | None = 0.5, *, p: int | None = 2, rho: float | None = 1.0) -> Prior:
-    """The paper's predictor: the supervised sliced Wasserstein kernel alone, nothing added.
+def paper(
+    eta: float | None = 0.5,
+    *,
+    p: int | None = None,
+    rho: float | None = 1.0,
+    directions: int = 50,
+    levels: int = 50,
+) -> Prior:
+    """The paper's setting: the supervised sliced Wasserstein kernel alone, nothing added.
 
     Rows are as given, labels are embedded by multi-dimensional scaling of the distances between
-    classes (DUPRE Sec. 2.2), and the posterior is that of Prop. 3: see `Prior`. The paper's own
-    baseline GP-binary is `Prior(1.0 * Membership(), plain=True)`.
+    classes (DUPRE Sec. 2.2). Each default is what the paper says of its experiments.
 
     Args:
-        eta: weight of features against labels, 0.5 in the paper's experiments; None leaves it to
-            the marginal likelihood, as Sec. 3 says; so do p and rho.
-        p: order of the distance.
-        rho: its exponent.
+        eta: weight of features against labels: 0.5 (Sec. 4). None leaves it to the marginal
+            likelihood, as Sec. 3 says; so do p and rho.
+        p: order of the distance: by the likelihood (Sec. 3, "the norm").
+        rho: its exponent: 1, as in Algorithm 1; Sec. 3 does not list it among what is chosen.
+        directions: L of Algorithm 1. The paper states none; 50 is what POT takes.
+        levels: K, at which quantiles are compared in the place of the integral of Algorithm 1.
     """
-    return Prior(1.0 * RawSlicedWasserstein(p=p, rho=rho, eta=eta), plain=True)
+    least = {"directions": directions, "levels": levels}
+    checked = {name: whole(number, name, least=1) for name, number in least.items()}
+    kernel = RawSlicedWasserstein(p=p, rho=rho, eta=eta, resolution=Resolution(**checked))
+    return paper_process(kernel)
+
+
+def paper_process(kernel: Kernel) -> Prior:
+    """The paper's Gaussian process with a kernel, such as its GP-binary with `Membership()`.
+
+    Prior mean 0 and the posterior of Prop. 3, as Sec. 2 prints them; the variance of the kernel,
+    gamma and the noise have the highest marginal likelihood (Sec. 3), without a prior on them.
+    """
+    return Prior(1.0 * kernel, mean=Constant(0.0), plain=True)
 
 
 def squared_euclidean(x: Floats, y: Floats) -> Floats:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dupre._types import Names
 from dupre.result.valuation import Valuation
-from dupre.runs.run import Run
+from dupre.runs.run import Run, usual_budget
 from dupre.runs.values import count_valid
 from dupre.store.origin import read_rows
 from dupre.valuation.stopping import within
@@ -115,10 +115,9 @@ def keep_width(run: Run, last: Valuation, known: int) -> Run:
     widest = float(last.uncertainty.widest)
     if run.choices.stop is not None:
         return run
-    every = 2**run.owners.n - 1
     # More than the usual budget may be known already, and say nothing of a newcomer.
-    usual = every if run.budget is None else run.budget
-    cap = min(every, max(usual, known + run.owners.n))
+    most = max(usual_budget(run.owners.n), run.budget or 0, known + run.owners.n)
+    cap = min(2**run.owners.n - 1, most)
     if not widest > 0:
         return replace(run, cap=cap)
     return replace(run, cap=cap, choices=replace(run.choices, stop=within(widest)))

@@ -26,6 +26,7 @@ from dupre.predictor.kernels import (
     Size,
     SlicedWasserstein,
     paper,
+    paper_process,
 )
 from dupre.spec import Spec, Values
 from dupre.tables.user_code import is_dotted, load
@@ -39,7 +40,7 @@ from dupre.wording import did_you_mean
 PRIORS = {
     "default": Prior(),
     "paper": paper(),
-    "gp-binary": Prior(1.0 * Membership(), plain=True),
+    "gp-binary": paper_process(Membership()),
 }
 TERMS: dict[str, Kernel] = {
     "data": SlicedWasserstein(p=None, rho=None, eta=None),
@@ -83,6 +84,10 @@ class Choices:
         """What is to be valued by, Shapley values by this order of joining if there is one."""
         in_turn = precedence(cohorts) if cohorts else shapley
         return tuple(in_turn if one is shapley else one for one in self.semivalues)
+
+    def design(self, n: int) -> int:
+        """Coalitions of n owners with which values are no first guess."""
+        return (self.strategy or Active()).design(n)
 
 
 def check_cohorts(spec: Spec) -> None:

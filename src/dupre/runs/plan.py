@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import comb
 
 import numpy as np
@@ -14,15 +14,12 @@ from dupre.notes import INFO, Code, Note, note, worst_first
 from dupre.predictor.calibration import Z95
 from dupre.result.as_text import coalition_count
 from dupre.result.remarks import order_of_joining
-from dupre.runs.owner_changes import OwnerChanges
 from dupre.runs.run import Run
 from dupre.tables.numbers import explain_forms
 from dupre.utility.estimator import uses_torch
-from dupre.utility.model import ModelUtility
 from dupre.valuation.deals import FURTHER
 from dupre.valuation.question import LeastCore
 from dupre.valuation.second_trainings import CHECKED, count_needed
-from dupre.valuation.strategies import check_strategy
 from dupre.valuation.validation_rows import FEWEST_ROWS
 from dupre.wording import count_things, in_minutes, join_list, printable, quote, write_apart
 
@@ -34,7 +31,7 @@ def plan(
     run: Run,
     directory: str,
     known: int,
-    changes: OwnerChanges = OwnerChanges(),  # noqa: B008  # frozen
+    changes: Sequence[str] = (),
     elsewhere: int = 0,
     *,
     each: float | None = None,
@@ -45,14 +42,14 @@ def plan(
         run: what is to be done.
         directory: where.
         known: coalitions that are stored already.
-        changes: of the owners since the result before.
+        changes: what has changed of the owners since the result before, in words.
         elsewhere: coalitions that are stored, but scored on other validation rows.
         each: seconds that one more coalition is expected to take; None if that is not known.
     """
     utility = run.trained
     found = {
         "data": _data(run),
-        "changes": changes.lines,
+        "changes": list(changes),
         "target": [_target(run)],
         "validation": [
             *_validation(run, len(utility.y_val)),
@@ -61,8 +58,8 @@ def plan(
         "columns": _columns(run),
         "model": list(run.model),
         "metric": [
-            f"{run.metric}; without data {utility.empty:z.4g}{_floor(utility)}",
-            *_many_calls(utility),
+            f"{run.metric}; without data {utility.empty:z.4g}{_floor(run)}",
+            *_many_calls(run),
         ],
         "values": [_values(run)],
         "joined": [order_of_joining(run.cohorts)] if run.cohorts else [],
@@ -104,13 +101,14 @@ def _notes(notes: Iterable[Note]) -> dict[str, list[str]]:
     return found
 
 
-def _floor(utility: ModelUtility) -> str:
-    if utility.floor is None:
+def _floor(run: Run) -> str:
+    if (floor := run.trained.floor) is None:
         return ""
-    return f"; lower scores than {utility.floor:.4g} count as that (--floor changes it)"
+    return f"; lower scores than {floor:.4g} count as that (--floor changes it)"
 
 
-def _many_calls(utility: ModelUtility) -> list[str]:
+def _many_calls(run: Run) -> list[str]:
+    utility = run.trained
     if not utility.resamples or not utility.metric.is_called_for_each:
         return []
     return [f"called {utility.resamples} times more for each model, on resamples of these rows"]
@@ -232,7 +230,7 @@ def _count_weighted(run: Run) -> int:
 
 def _count_first(run: Run) -> int:
     """Coalitions with which a run begins."""
-    return min(check_strategy(run.choices.strategy).design(run.owners.n), _count_weighted(run))
+    return min(run.choices.design(run.owners.n), _count_weighted(run))
 
 
 def _trainings(run: Run, known: int) -> str:

@@ -102,16 +102,12 @@ class Run:
     @property
     def budget(self) -> int | None:
         """Coalitions to train at most; None if only stop rules end the run."""
-        limits, every = self.spec.limits, 2**self.owners.n - 1
+        limits = self.spec.limits
         if self.cap is not None:
             return self.cap
         if limits.budget is not None:
-            return int(min(limits.budget, every))
-        if self.choices.stop is not None:
-            return None
-        usual = PER_OWNER * self.owners.n
-        # 30 of 31 would leave a predictor and its caveats for the sake of one training.
-        return int(every if usual >= NEARLY_ALL * every else usual)
+            return int(min(limits.budget, 2**self.owners.n - 1))
+        return None if self.choices.stop is not None else usual_budget(self.owners.n)
 
     def with_semivalues(self, names: Sequence[str]) -> Run:
         """The same trainings, valued in these ways."""
@@ -207,3 +203,10 @@ class Run:
         kept = Store(self.origin, replace(self.stored(store), revalidate=False))
         kept.score_again(self.traits)
         return kept
+
+
+def usual_budget(n: int) -> int:
+    """Coalitions of n owners to train at most unless something else is stated."""
+    every, usual = 2**n - 1, PER_OWNER * n
+    # 30 of 31 would leave a predictor and its caveats for the sake of one training.
+    return int(every if usual >= NEARLY_ALL * every else usual)

@@ -20,6 +20,7 @@ from dupre.training.engines import Dask, Local, OnError
 from dupre.valuation.progress import Display
 from dupre.valuation.sameness import Sameness
 from dupre.valuation.second_trainings import record
+from dupre.valuation.stopping import seconds_each
 from dupre.valuation.training_notes import complete
 from dupre.valuation.value import value
 from dupre.valuation.valuer import Valuer
@@ -136,7 +137,7 @@ def expected_seconds(run: Run, store: Path) -> float | None:
 
     None unless the first design is stored: it shows what trainings cost.
     """
-    each = stored_valuer(run, store).seconds_each if store.exists() else None
+    each = seconds_each(stored_valuer(run, store)) if store.exists() else None
     return None if each is None else each * (run.spec.values.repeats or 1)
 
 

@@ -218,7 +218,7 @@ def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
     Raises:
         InputError: there are too few rows for it.
     """
-    first, weights = _different_rows(owners), None
+    first, weights, gone = _different_rows(owners), None, 0
     if not isinstance(split, (Folds, Holdout)):
         tests, train = _by_splitter(split, owners, first)
     else:
@@ -226,6 +226,7 @@ def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
         keys, fold = folds_of(split, fixed, seed=seed, number=number)
         key = owners.row_contents[first, 0]
         first = first[np.isin(key, keys)]
+        gone = len(keys) - len(first)
         key = owners.row_contents[first, 0]
         fold = fold[np.searchsorted(keys, key)]
         tests = [first[fold == i] for i in range(fixed.k or 1)]
@@ -236,18 +237,7 @@ def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
             weights = _equal_weights(
                 *held, np.concatenate([key[fold == i] for i in range(fixed.k or 1)])
             )
-    # A fold without rows, which a small table may have, tests nothing.
-    if not any(len(rows) and part.any() for rows, part in zip(tests, train, strict=True)):
-        if isinstance(split, (Folds, Holdout)) and split.rows is not None:
-            raise InputError(
-                f"of the {len(split.rows.rows):,} rows that validate only {len(first):,} are still "
-                "held by somebody; take the rows of then, split anew (revalidate), or ",
-                Remedy.VALIDATION,
-            )
-        raise InputError(
-            f"{len(first):,} different rows are too few to split them for validation; ",
-            Remedy.VALIDATION,
-        )
+    _check_rows(tests, train, len(first), gone)
     row = np.concatenate(tests)
     ends = np.cumsum([0, *map(len, tests)])
     positions = [np.arange(a, b) for a, b in pairwise(ends)]
@@ -260,6 +250,22 @@ def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
         weights,
         # A splitter sees rows in the order of their digests, which is chance without a seed too.
         by_chance=not isinstance(split, Folds) or split.in_time is None,
+    )
+
+
+def _check_rows(tests: list[Ints], train: list[Bools], left: int, gone: int) -> None:
+    """Raise InputError if no fold can be trained and scored."""
+    # A fold without rows, which a small table may have, tests nothing.
+    if any(len(rows) and part.any() for rows, part in zip(tests, train, strict=True)):
+        return
+    if gone:
+        raise InputError(
+            f"of the {gone + left:,} rows that validate only {left:,} are still held by somebody; "
+            "take the rows of then, split anew (revalidate), or ",
+            Remedy.VALIDATION,
+        )
+    raise InputError(
+        f"{left:,} different rows are too few to split them for validation; ", Remedy.VALIDATION
     )
 
 

@@ -64,8 +64,10 @@ class ModelUtility:
 
     The empty coalition has the score of the best constant predictor, which needs no owner's data.
     For classification it is the best of each single class and the class frequencies of the
-    validation rows (for accuracy: the share of the largest class). For regression it is the better
-    of the mean and the median of the validation targets (for R²: 0). State `empty=` to override.
+    validation rows (for accuracy: the share of the largest class). What it seems better by being
+    chosen on these rows is taken off where resamples tell it in one product of matrices. For
+    regression it is the better of the mean and the median of the validation targets (for R²: 0).
+    State `empty=` to override.
 
     Every `random_state` of the estimator is set from (seed, contents of the coalition, repeat), and
     so is that of estimators in the grid of a search, of a splitter which shuffles (unless it is a
@@ -153,7 +155,7 @@ class ModelUtility:
         self._stated = empty is not None
         tried = self._constant_score() if empty is None or self.metric.scorer is None else 0.0
         check_trial(self.metric, tried, self.y_val)
-        empty = tried if empty is None else empty
+        empty = tried - self._optimism if empty is None else empty
         try:
             self.empty = finite(empty, "empty")
         except InputError as cause:
@@ -340,10 +342,11 @@ class ModelUtility:
         if self._stated:
             known = np.full(len(drawn.counts), self.empty)
             return Score(self.empty, drawn.unknown if drawn.too_few else known)
-        found = resampled_of(
-            [self._score_one(m, self._scored(0)) for m in self._fitted_constants()]
-        )
-        return Score(self.empty, None if found is None else np.fmax.reduce(found))
+        found = resampled_of(self._constant_scores)
+        if found is None:
+            return Score(self.empty)
+        # The same is taken off each resample: the choice is among about as many rows.
+        return Score(self.empty, np.fmax.reduce(found) - self._optimism)
 
     def __call__(self, members: Collection[str], *, repeat: int = 0) -> Score:
         """The utility of the coalition of these owners: one training for each fold."""
@@ -456,6 +459,23 @@ class ModelUtility:
         """The best model that ignores X."""
         return max(self._fitted_constants(), key=self._score_plainly)
 
+    @property
+    def _constant_scores(self) -> list[Score]:
+        """Of each model that ignores X, on the validation rows and their resamples."""
+        return self._keep(
+            ("constants", 0),
+            lambda: [self._score_one(m, self._scored(0)) for m in self._fitted_constants()],
+        )
+
+    @property
+    def _optimism(self) -> float:
+        """What the best model that ignores X seems better by being chosen on these rows.
+
+        Of a mean and a median the choice makes no difference that counts.
+        """
+        quick = self.metric.is_pooled and self.resamples > 0
+        return optimism(self._constant_scores) if quick and self._classes is not None else 0.0
+
     def _score_plainly(self, model: Any) -> float:
         """The score of a model that ignores X, on all validation rows."""
         rows = self._scored(0)
@@ -543,6 +563,24 @@ class ModelUtility:
                 Remedy.EMPTY,
                 " if it needs more than a constant model",
             ) from cause
+
+
+def optimism(scores: Sequence[Score]) -> float:
+    """What the best of some models is better by on the rows that chose it than on others.
+
+    By the bootstrap (Efron & Tibshirani 1993, Sec. 17.6): a resample chooses another model, which
+    is better there than the best, and worse on all rows, by chance alone. Of 50 rows of two equally
+    frequent classes the larger class has 0.056 more than half on average; half of that is left. The
+    best loses at most half its distance to the worst: strata of equal size leave nothing to choose.
+    """
+    every, found = np.array(scores, dtype=np.float64), resampled_of(scores)
+    best = int(every.argmax())
+    if found is None or not (known := np.isfinite(found).all(axis=0)).any():
+        return 0.0
+    found = found[:, known]
+    better = found.max(axis=0) - found[best]
+    worse = every[best] - every[found.argmax(axis=0)]
+    return float(min(np.mean(better + worse), (every[best] - every.min()) / 2))
 
 
 def _check_floor(floor: Any, metric: Metric, empty: float) -> float | None:

@@ -28,6 +28,7 @@ from dupre.valuation.stopping import (
     is_too_early,
     knows_between,
     reason_to_end,
+    seconds_each,
 )
 from dupre.valuation.trainings import Trainings
 from dupre.valuation.valuer import Valuer
@@ -101,7 +102,7 @@ class Loop:
     def _run(self) -> tuple[Valuation, str]:
         self._observe(self.store.coalitions())
         self.found = self.valuer.evaluated
-        self.each = self.valuer.seconds_each
+        self.each = seconds_each(self.valuer)
         self._show()
         self._ask_empty()
         batch = self.store.batch(self.key)  # of a run that was interrupted; none at first
@@ -367,7 +368,7 @@ class Loop:
             found |= {"error": v.error, "by_size": v.by_size, "coverage": v.coverage}
         if found:
             self.store.save_round(self.key, self.valuer.evaluated, found)
-        self.each = self.valuer.seconds_each  # once a batch: it looks at every coalition
+        self.each = seconds_each(self.valuer)  # once a batch: it looks at every coalition
         self._show()
 
     def _show(self) -> None:

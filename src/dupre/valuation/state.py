@@ -189,19 +189,6 @@ class State:
         known = np.isfinite(seconds)
         return fit_cost(rows[known], seconds[known])
 
-    def seconds(self, positions: Ints) -> Floats:
-        """How long trainings of coalitions are expected to take, (m,).
-
-        Raises:
-            InputError: no training of the first design has told its seconds.
-        """
-        if self.cost is None:
-            raise InputError(
-                "it is not known how long trainings take: no seconds of a training of the first "
-                'design are recorded; state them by Valuer.record_seconds, or take per="training"'
-            )
-        return self.cost.seconds(self.members[positions] @ self.question.owners.rows)
-
     def names(self, position: int | np.integer[Any]) -> Names:
         """The owners of a coalition."""
         return to_names(self.members[position], self.question.owners.names)

@@ -111,7 +111,7 @@ class Active(Strategy):
             posterior = beliefs.posterior_of(W) if self._focus else beliefs.posterior
             among = np.searchsorted(unknown, _candidates(W, state.open, rng))
         under_way = np.searchsorted(some, state.pending)
-        seconds = state.seconds(some) if self.per == "second" else None
+        seconds = _seconds(state, some) if self.per == "second" else None
         return some[active_batch(posterior, among, k, under_way, seconds)]
 
 
@@ -267,6 +267,20 @@ def first_evaluated(state: State) -> list[Names]:
     turn = np.array([np.sum(size[:i] == size[i]) for i in range(len(size))])
     order = heavy[np.lexsort((size % len(W), turn))]  # of all owners first
     return [state.names(i) for i in order]
+
+
+def _seconds(state: State, positions: Ints) -> Floats:
+    """How long trainings of coalitions are expected to take, (m,).
+
+    Raises:
+        InputError: no training of the first design has told its seconds.
+    """
+    if state.cost is None:
+        raise InputError(
+            "it is not known how long trainings take: no seconds of a training of the first design "
+            'are recorded; state them by Valuer.record_seconds, or take per="training"'
+        )
+    return state.cost.seconds(state.members[positions] @ state.question.owners.rows)
 
 
 def _candidates(W: Floats, still_open: Ints, rng: np.random.Generator) -> Ints:

@@ -205,17 +205,6 @@ class Valuer:
         """Whether the first design is finished, and there is a utility to predict from."""
         return not self.first_left and self.has_utility
 
-    @property
-    def seconds_each(self) -> float | None:
-        """How long a training of a coalition that is still open is expected to take on average.
-
-        None before the end of the first design, which shows it, and where nothing is open.
-        """
-        state = self.state
-        if state.cost is None or state.first_left.size or not state.open.size:
-            return None
-        return float(state.seconds(state.open).mean())
-
     def record(self, members: Iterable[str], utility: float | Sequence[float]) -> None:
         """Record the utility of a coalition, given by owner names in any order.
 
