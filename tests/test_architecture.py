@@ -61,7 +61,7 @@ LINES = {
     "utility": 1_832,
     "training": 898,
     "store": 1_302,
-    "result": 2_282,
+    "result": 2_284,
     "baselines": 613,
     "valuation": 3_733,
     "benchmark": 617,

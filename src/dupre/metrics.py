@@ -459,13 +459,13 @@ _of_chances = partial(_of_classes, probabilities=True)
 _area_of = partial(
     _share,
     words="the area under the ROC curve",
-    sentence="everybody's data put {all:%} of pairs in the right order, guessing {none:%}",
+    sentence="everybody's data order {all:%} of pairs rightly, guessing {none:%}",
 )
 _of_numbers = partial(Metric, task="regression")
 _loss = partial(_of_numbers, bounds=(-math.inf, 0.0))
 _like_r2 = partial(_of_numbers, bounds=(-math.inf, 1.0), floor="no data")
 _EXPLAINED = "everybody's data explain {all:%} of the differences"  # no data explain none of them
-_OFF = "with everybody's data off by {{all:loss}}{}, without by {{none:loss}}"
+_OFF = "{} {{all:loss}} with everybody's data, {{none:loss}} without"
 
 _RATIOS = {
     "f1": (_f1, "the F1 score"),
@@ -486,7 +486,7 @@ _ROWS = [
         "balanced_accuracy",
         terms=partial(_ratio, _recall, "true"),
         words="balanced accuracy",
-        sentence="with everybody's data {all:%} of a class right on average, by guessing {none:%}",
+        sentence="{all:%} right per class with everybody's data, guessing {none:%}",
         common=True,
     ),
     *(
@@ -535,7 +535,7 @@ _ROWS = [
     _loss(
         "neg_mean_absolute_error",
         terms=_absolute_error,
-        sentence=_OFF.format(" on average"),
+        sentence="off by {all:loss} on average with everybody's data, {none:loss} without",
         common=True,
         also_called=("mae",),
     ),
@@ -543,7 +543,7 @@ _ROWS = [
         "neg_root_mean_squared_error",
         terms=partial(_root, _squared_error),
         squares=True,
-        sentence=_OFF.format(" (root mean square)"),
+        sentence=_OFF.format("root mean square error"),
         common=True,
         also_called=("rmse",),
     ),
@@ -551,18 +551,18 @@ _ROWS = [
         "neg_mean_squared_error",
         terms=_squared_error,
         squares=True,
-        sentence="mean squared error {all:loss} with everybody's data, {none:loss} without",
+        sentence=_OFF.format("mean squared error"),
         also_called=("mse",),
     ),
     _loss(
         "neg_mean_absolute_percentage_error",
         terms=_relative_error,
-        sentence=_OFF.format(" of a number on average"),
+        sentence=_OFF.format("relative error"),
         also_called=("mape",),
     ),
     _loss("neg_mean_squared_log_error", terms=_squared_log_error),
     _loss("neg_root_mean_squared_log_error", terms=partial(_root, _squared_log_error)),
-    _loss("neg_median_absolute_error", sentence=_OFF.format(" in the median")),
+    _loss("neg_median_absolute_error", sentence=_OFF.format("median error")),
     _loss("neg_mean_gamma_deviance"),
     _loss("neg_mean_poisson_deviance"),
     _loss("neg_max_error"),

@@ -194,11 +194,12 @@ def what_next(v: Values, go_on: str = "") -> str:
     if greatest == "deal":
         return "a new run with more repeats: most of the uncertainty is which rows share a fold."
     needed = rows_to_halve(v)
-    enough = f" (about {needed:,} would halve the intervals)" if needed else ""
-    # Without a file of them, validation rows are those of the owners.
-    rows = "more rows of the owners or an agreed file of" if v.facts.validating else "more"
     also = f"; or {train}" if trainings_help(v) else "."
-    return f"{rows} validation rows{enough}{also}"
+    if v.facts.validating:  # nobody has a file of them; what so many do is a note
+        enough = f" (about {needed:,})" if needed else ""
+        return f"more rows of owners, or an agreed file{enough}{also}"
+    enough = f" (about {needed:,} would halve the intervals)" if needed else ""
+    return f"more validation rows{enough}{also}"
 
 
 def _drawn_too_few(v: Values) -> str:
