@@ -54,20 +54,20 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_055,
+    "root": 1_060,
     "game": 1_308,
-    "data": 1_162,
-    "predictor": 1_893,
-    "utility": 1_532,
+    "data": 1_164,
+    "predictor": 1_932,
+    "utility": 1_551,
     "training": 898,
     "store": 1_116,
     "result": 1_865,
     "baselines": 613,
-    "valuation": 3_108,
+    "valuation": 3_140,
     "benchmark": 608,
     "report": 1_783,
     "tables": 2_075,
-    "runs": 1_943,
+    "runs": 1_944,
     "cli": 1_046,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs

@@ -10,8 +10,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from dupre._types import Floats, Ints, Members
-from dupre.data.sketch import SCALED, View
+from dupre._types import Floats, Ints, Members, View
 from dupre.errors import InputError
 from dupre.game.blocks import compute_blocks, split
 
@@ -39,7 +38,7 @@ class Features:
         members: the coalitions, (m, n).
         rows: rows of each owner, (n,).
         vectors: callable(eta, p, members) -> vectors, (m, d), whose distance in the p-norm is
-            SW_p under feature weight eta; it is given a view too if that is not `SCALED`. Only data
+            SW_p under feature weight eta; it is given a view too, if one is asked for. Only data
             kernels need it.
         origin: the features that these are some of, and which of them, (m,).
     """
@@ -96,7 +95,7 @@ class Features:
             lambda: by_tiles(len(self), lambda i, j: compute(self[i], self[j])),
         )
 
-    def sketch(self, eta: float, p: int, view: View = SCALED) -> Floats:
+    def sketch(self, eta: float, p: int, view: View | None = None) -> Floats:
         """Vectors under feature weight eta, (m, d), each computed once."""
         vectors = self.vectors
         if vectors is None:
@@ -104,7 +103,7 @@ class Features:
                 "SlicedWasserstein compares the rows of coalitions, and these owners came "
                 "without rows to compare; take Membership, Size or Linear, or owners with rows"
             )
-        other = () if view == SCALED else (view,)
+        other = () if view is None else (view,)
         return self.remember((eta, p, view), lambda: vectors(eta, p, self.members, *other))
 
     def remember(self, key: Hashable, compute: Callable[[], Found]) -> Found:
@@ -123,7 +122,7 @@ class _SomeVectors:
     features: Features
     index: slice | Ints
 
-    def __call__(self, eta: float, p: int, _: Members, view: View = SCALED) -> Floats:
+    def __call__(self, eta: float, p: int, _: Members, view: View | None = None) -> Floats:
         index = self.index if isinstance(self.index, slice) else _as_slice(self.index)
         return self.features.sketch(eta, p, view)[index]
 
