@@ -221,6 +221,10 @@ def test_between_plateaus_a_utility_is_one_of_both_as_often_as_none_is_new(commo
     mean = np.array([0.3, 0.5, 0.2, 0.0, 2.0])
     inside = 0.8 * np.array([0.2 * 0.2, 0.0, 0.1 * 0.3, 0.0, 0.0])
     np.testing.assert_allclose(lattice.least_variance(mean), inside, atol=1e-12)
+    alone = np.array([0.75])  # between two that came once
+    np.testing.assert_allclose(
+        lattice.least_variance(alone), replace(lattice, repeated=0.0).least_variance(alone)
+    )
 
 
 def test_numbers_that_never_repeat_are_no_plateaus():

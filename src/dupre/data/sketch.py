@@ -25,14 +25,13 @@ columns. `raw` asks for that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dupre._types import Floats, Ints, Members
+from dupre._types import Floats, Ints, Members, View
 from dupre.data.encoding import Points
 from dupre.data.owners import Owners
 from dupre.game.blocks import fill_blocks, split
@@ -72,23 +71,6 @@ class Resolution:
 # A tenth of the time, for squared errors of values about a tenth larger: docs/numerics.md.
 COARSE = Resolution(levels=8, thresholds=64, axes=64)
 """Where tens of thousands of coalitions are compared."""
-
-
-@dataclass(frozen=True)
-class View:
-    """How a kernel looks at rows.
-
-    Attributes:
-        raw: as they were given, not standardised.
-        resolution: how exactly they are compared; None for that of the cache.
-    """
-
-    raw: bool = False
-    resolution: Resolution | None = None
-
-
-SCALED = View()
-"""How dupre's own kernels do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,18 +163,18 @@ class SketchCache:
         self._sketches: dict[tuple[float, View], Sketch] = {}
         self._known: dict[tuple[float, int, View], VectorCache] = {}
 
-    def __call__(self, eta: float, p: int, members: Members, view: View = SCALED) -> Floats:
+    def __call__(self, eta: float, p: int, members: Members, view: View = (False, None)) -> Floats:
         """Vectors of m coalitions, (m, r), whose distance in the p-norm is SW_p, p in {1, 2}.
 
         Args:
             eta: weight of features against labels in (0, 1]; 1 ignores the labels.
             p: order of the distance.
             members: the coalitions, (m, n).
-            view: how their rows are looked at.
+            view: whether their rows are taken as they were given; other (L, K), if asked for.
         """
         return self._cache(eta, p, view)(members)
 
-    def compute(self, eta: float, p: int, members: Members, view: View = SCALED) -> Floats:
+    def compute(self, eta: float, p: int, members: Members, view: View = (False, None)) -> Floats:
         """The same for coalitions that are needed only once: nothing is kept."""
         return self._cache(eta, p, view).compute(members)
 
@@ -202,10 +184,11 @@ class SketchCache:
         return self._known[eta, p, view]
 
     def _make_cache(self, eta: float, p: int, view: View) -> VectorCache:
-        owners, resolution = self._owners, view.resolution or self.resolution
+        owners, resolution, (raw, grid) = self._owners, self.resolution, view
+        if grid is not None:
+            resolution = replace(resolution, directions=grid[0], levels=grid[1])
         if view not in self._projected:
-            how: dict[str, Any] = {"seed": self._seed, "resolution": resolution, "raw": view.raw}
-            self._projected[view] = project(owners, **how)
+            self._projected[view] = project(owners, seed=self._seed, resolution=resolution, raw=raw)
         if (eta, view) not in self._sketches:
             projected = self._projected[view].along(eta)
             self._sketches[eta, view] = count(projected, owners.owner, resolution=resolution)

@@ -10,8 +10,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from dupre._types import Floats, Ints, Members
-from dupre.data.sketch import SCALED, View
+from dupre._types import Floats, Ints, Members, View
 from dupre.errors import InputError
 from dupre.game.blocks import compute_blocks, split
 
@@ -39,7 +38,7 @@ class Features:
         members: the coalitions, (m, n).
         rows: rows of each owner, (n,).
         vectors: callable(eta, p, members) -> vectors, (m, d), whose distance in the p-norm is
-            SW_p under feature weight eta; it is given a view too if that is not `SCALED`. Only data
+            SW_p under feature weight eta; it is given a view too, if one is asked for. Only data
             kernels need it.
         mixing: what each owner is taken to be as a member, (n, n): a row of its likeness to all;
             None if owners have nothing in common, as the identity would say.
@@ -99,6 +98,7 @@ class Features:
             lambda: by_tiles(len(self), lambda i, j: compute(self[i], self[j])),
         )
 
+<<<<<<< HEAD
     @cached_property
     def memberships(self) -> Floats:
         """The members as coordinates, (m, n)."""
@@ -106,6 +106,9 @@ class Features:
         return members if self.mixing is None else members @ self.mixing
 
     def sketch(self, eta: float, p: int, view: View = SCALED) -> Floats:
+=======
+    def sketch(self, eta: float, p: int, view: View | None = None) -> Floats:
+>>>>>>> fix29b
         """Vectors under feature weight eta, (m, d), each computed once."""
         vectors = self.vectors
         if vectors is None:
@@ -113,7 +116,7 @@ class Features:
                 "SlicedWasserstein compares the rows of coalitions, and these owners came "
                 "without rows to compare; take Membership, Size or Linear, or owners with rows"
             )
-        other = () if view == SCALED else (view,)
+        other = () if view is None else (view,)
         return self.remember((eta, p, view), lambda: vectors(eta, p, self.members, *other))
 
     def remember(self, key: Hashable, compute: Callable[[], Found]) -> Found:
@@ -132,7 +135,7 @@ class _SomeVectors:
     features: Features
     index: slice | Ints
 
-    def __call__(self, eta: float, p: int, _: Members, view: View = SCALED) -> Floats:
+    def __call__(self, eta: float, p: int, _: Members, view: View | None = None) -> Floats:
         index = self.index if isinstance(self.index, slice) else _as_slice(self.index)
         return self.features.sketch(eta, p, view)[index]
 

@@ -30,9 +30,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from dupre._types import Floats, Members
+from dupre._types import Floats, Members, View
 from dupre.checks import finite, positive, whole
-from dupre.data.sketch import SCALED, Resolution, View
 from dupre.errors import InputError
 from dupre.game.blocks import fill_blocks
 from dupre.predictor.kernel_inputs import TILE, Features, by_tiles, tiles
@@ -375,9 +374,9 @@ class SlicedWasserstein(Exponential):
         return "data"
 
     @property
-    def view(self) -> View:
-        """How it looks at rows."""
-        return SCALED
+    def view(self) -> View | None:
+        """How it looks at rows; None for dupre's way."""
+        return None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -427,10 +426,10 @@ class RawSlicedWasserstein(SlicedWasserstein):
     The meaning of eta then depends on the units and the number of the columns.
 
     Args:
-        resolution: L directions, K levels and more; None for what dupre takes for so many owners.
+        grid: L directions and K levels; None for what dupre takes for so many owners.
     """
 
-    resolution: Resolution | None = None
+    grid: tuple[int, int] | None = None
 
     @property
     def label(self) -> str:
@@ -438,7 +437,7 @@ class RawSlicedWasserstein(SlicedWasserstein):
 
     @property
     def view(self) -> View:
-        return View(raw=True, resolution=self.resolution)
+        return True, self.grid
 
 
 @dataclass(frozen=True)
@@ -516,10 +515,8 @@ def paper(
         directions: L of Algorithm 1. The paper states none; 50 is what POT takes.
         levels: K, at which quantiles are compared in the place of the integral of Algorithm 1.
     """
-    least = {"directions": directions, "levels": levels}
-    checked = {name: whole(number, name, least=1) for name, number in least.items()}
-    kernel = RawSlicedWasserstein(p=p, rho=rho, eta=eta, resolution=Resolution(**checked))
-    return paper_process(kernel)
+    grid = whole(directions, "directions", least=1), whole(levels, "levels", least=1)
+    return paper_process(RawSlicedWasserstein(p=p, rho=rho, eta=eta, grid=grid))
 
 
 def paper_process(kernel: Kernel) -> Prior:

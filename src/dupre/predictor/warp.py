@@ -131,12 +131,14 @@ class Lattice:
         origin: one of the numbers.
         step: their distance.
         seen: the different utilities that were evaluated, rising.
-        repeated: probability that another utility is one of them.
+        often: which of them came more than once.
+        repeated: probability that another utility is one of those seen.
     """
 
     origin: float = 0.0
     step: float = 0.0
     seen: tuple[float, ...] = ()
+    often: tuple[bool, ...] = ()
     repeated: float = 0.0
 
     @property
@@ -152,18 +154,20 @@ class Lattice:
     def least_variance(self, mean: Floats) -> Floats:
         """Of a utility with each of these means, (m,): it is the number below or the one above.
 
-        With the probability `repeated` it is the one seen below or the one seen above.
+        With the probability `repeated` it is the one seen below or the one seen above, if both came
+        more than once: two accuracies can be equal by chance.
         """
         least = np.zeros_like(mean)
         if self.step > 0:
             above = np.mod((mean - self.origin) / self.step, 1.0)
             least = self.step**2 * above * (1 - above)
         if self.repeated > 0:
-            seen = np.array(self.seen)
+            seen, often = np.array(self.seen), np.array(self.often)
             inside = np.clip(mean, seen[0], seen[-1])
             above = np.clip(np.searchsorted(seen, inside), 1, len(seen) - 1)
             plateau = (inside - seen[above - 1]) * (seen[above] - inside)
-            least = np.maximum(least, self.repeated * plateau)
+            known = self.repeated * (often[above - 1] & often[above])
+            least = np.maximum(least, known * plateau)
         return np.asarray(least)
 
 
@@ -176,7 +180,8 @@ def find_lattice(utilities: Floats) -> Lattice:
     seen, times = np.unique(_rounded(utilities), return_counts=True)
     # Good (1953): another one is new about as often as those seen so far came once.
     repeated = float(1 - np.mean(times == 1) * len(seen) / len(utilities)) if len(seen) > 1 else 0.0
-    return Lattice(float(utilities[0]), lattice_step(utilities), tuple(map(float, seen)), repeated)
+    step, often = lattice_step(utilities), tuple(bool(count > 1) for count in times)
+    return Lattice(float(utilities[0]), step, tuple(map(float, seen)), often, repeated)
 
 
 def _rounded(utilities: Floats) -> Floats:
