@@ -54,10 +54,10 @@ MANY_PARAMETERS = {
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_145,
+    "root": 1_146,
     "game": 1_418,
-    "data": 1_255,
-    "predictor": 1_947,
+    "data": 1_250,
+    "predictor": 1_946,
     "utility": 1_832,
     "training": 898,
     "store": 1_302,
@@ -67,7 +67,7 @@ LINES = {
     "benchmark": 617,
     "report": 2_052,
     "tables": 2_185,
-    "runs": 2_329,
+    "runs": 2_328,
     "cli": 1_211,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs

@@ -36,7 +36,7 @@ def test_what_the_command_prints_has_at_most_60_words_outside_tables_and_notes(c
     rows = ("--for", "rows", "--minimum", 1, "--currency", "CHF")
     paid += [run("pay", "dupre-wine", "--amount", 999, "--anyway", *rows, cwd=copy).stdout]
     for text in (printed, *paid):
-        assert 20 < words_outside(text) <= 60, text
+        assert 10 < words_outside(text) <= 60, text
 
 
 def test_of_further_semivalues_the_table_alone_is_printed(finished):

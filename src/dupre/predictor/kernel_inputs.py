@@ -98,17 +98,13 @@ class Features:
             lambda: by_tiles(len(self), lambda i, j: compute(self[i], self[j])),
         )
 
-<<<<<<< HEAD
     @cached_property
     def memberships(self) -> Floats:
         """The members as coordinates, (m, n)."""
         members = self.members.astype(np.float64)
         return members if self.mixing is None else members @ self.mixing
 
-    def sketch(self, eta: float, p: int, view: View = SCALED) -> Floats:
-=======
     def sketch(self, eta: float, p: int, view: View | None = None) -> Floats:
->>>>>>> fix29b
         """Vectors under feature weight eta, (m, d), each computed once."""
         vectors = self.vectors
         if vectors is None:
