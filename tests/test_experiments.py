@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from benchmarks import digest
 from benchmarks.digest import digest_of
-from experiments import cells, claims, complexity, methods, sections
+from experiments import cells, claims, complexity, intuition, methods, sections
 from experiments.cells import Cell
 from experiments.games import FOLDER, GAMES, Game, weights_of
 from experiments.report import read_digest
@@ -130,6 +130,12 @@ def test_costs_of_distances_are_multiples_of_ssw_and_grow_by_a_power(monkeypatch
     rows = np.array([10, 20, 40, 80])
     known = pd.DataFrame({"method": "SW", "rows": rows, "seconds": 3 * rows**1.5})
     assert complexity.growth(known, "SW") == pytest.approx(1.5)
+
+
+def test_like_owners_can_be_swapped_and_the_others_are_as_far_as_the_paper_says(monkeypatch):
+    assert 0.9 < intuition.similarity(0) < 1
+    monkeypatch.setitem(intuition.START, "l'", intuition.START["j"])  # then l' is like j
+    assert intuition.similarity(0) == pytest.approx(intuition.PRINTED, abs=0.1)
 
 
 def test_the_page_points_to_modules_and_tests_that_exist():
