@@ -471,9 +471,10 @@ class ModelUtility:
     def _optimism(self) -> float:
         """What the best model that ignores X seems better by being chosen on these rows.
 
-        Of a mean and a median the choice makes no difference that counts.
+        Of a mean and a median the choice makes no difference that counts. Where each resample takes
+        a call of the metric, nothing is known before the first training, and nothing is corrected.
         """
-        quick = self.metric.is_pooled and self.resamples > 0
+        quick = self.metric.terms is not None and self.resamples > 0
         return optimism(self._constant_scores) if quick and self._classes is not None else 0.0
 
     def _score_plainly(self, model: Any) -> float:
