@@ -92,7 +92,7 @@ def open_store(path):
     origin = SimpleNamespace(
         setting=setting, owners=owners, by_content=False, validation=None, rows={}
     )
-    return Store(origin, SimpleNamespace(path=path, accept_model=False))
+    return Store(origin, SimpleNamespace(path=path, accept_model=False, revalidate=False))
 
 def use(new):
     global path, store
