@@ -57,7 +57,7 @@ LINES = {
     "root": 1_055,
     "game": 1_308,
     "data": 1_162,
-    "predictor": 1_893,
+    "predictor": 1_926,
     "utility": 1_532,
     "training": 898,
     "store": 1_116,
