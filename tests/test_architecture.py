@@ -57,7 +57,7 @@ LINES = {
     "root": 1_146,
     "game": 1_418,
     "data": 1_250,
-    "predictor": 1_946,
+    "predictor": 1_971,
     "utility": 1_832,
     "training": 898,
     "store": 1_302,

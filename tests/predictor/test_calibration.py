@@ -47,9 +47,11 @@ def test_a_predictor_of_the_largest_variance_tolerated_fails_in_one_of_twenty(h)
 
 
 def test_shares_of_terms_are_those_of_all_processes_that_predict():
-    predictor = state().beliefs.predictor
+    sums = {names: 0.1 * len(names) + 0.02 * ("b" in names) for names in smooth(FIVE).table}
+    predictor = record(dupre.Valuer(FIVE, empty=0.0), sums).state.beliefs.predictor
     shares = diagnose(predictor).scales
-    assert list(shares) == ["data × size", "membership", "linear", "size"]
+    terms = ["data × size", "membership", "linear", "rows", "linear × size"]
+    assert list(shares) == terms
     assert sum(shares.values()) == pytest.approx(1)
     without_data = sum(w for w, gp in predictor.processes if "data" not in gp.kernel.label)
     assert without_data > 0

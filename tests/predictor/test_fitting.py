@@ -30,9 +30,9 @@ from dupre.predictor.kernels import (
     SlicedWasserstein,
 )
 from dupre.predictor.warp import Warp
-from processes import ROWS, N, split
+from processes import N, split
 
-REFERENCE = np.log(60.0)
+REFERENCE = 1.5
 DATA_KERNEL = form.Form().kernel()
 CURVED = Warp(curved=True, centre=0.2, width=0.7, shift=0.1, scale=0.9)
 
@@ -122,7 +122,7 @@ def test_objective_equals_a_dense_normal_density_of_the_warped_utilities(rng):
     measured = rng.uniform(0, 0.3, len(u))
     objective = problem(DATA_KERNEL, a, u, measured, CURVED)
     x = 0.5 * rng.normal(size=len(DATA_KERNEL.theta) + 2)
-    size = (a.members @ ROWS / np.exp(REFERENCE)) ** -x[-1]
+    size = np.exp(-x[-1] * (gp.growth(a) - REFERENCE))
     kernel = objective.form.with_theta(fitting._absolute(objective.form, x))
     K = np.outer(size, size) * (kernel(a, a) + np.exp(x[-2]) * np.eye(len(u)))
     K += np.diag(measured / CURVED.slope(u) ** 2)
@@ -148,7 +148,7 @@ def test_fit_ends_where_the_objective_is_flat_or_at_a_bound(rng, largest, decays
     measured = largest * rng.uniform(size=len(u))
     options = {"search": Search(3, rng), "measured": measured, "decays": decays}
     process = fit(DATA_KERNEL, a, u, scale=Scale(), **options)
-    assert process.scale.amplitude.reference == pytest.approx(np.mean(gp.log_rows(a)))
+    assert process.scale.amplitude.reference == pytest.approx(np.mean(gp.growth(a)))
     objective = problem(DATA_KERNEL, a, u, measured, reference=process.scale.amplitude.reference)
     x = position(process)
     roles = [*DATA_KERNEL.roles, "noise", "decay"]

@@ -7,7 +7,16 @@ from dupre import Owners
 from dupre.data.sketch import SketchCache
 from dupre.game.coalitions import all_coalitions
 from dupre.predictor.fitting import Search, fit
-from dupre.predictor.form import CHOICES, DEFAULT_WEIGHT, LEAST_WEIGHT, OTHERS, Form, learn
+from dupre.predictor.form import (
+    CHOICES,
+    CURVED_WEIGHT,
+    DEFAULT_WEIGHT,
+    EVIDENCE,
+    LEAST_WEIGHT,
+    OTHERS,
+    Form,
+    learn,
+)
 from dupre.predictor.gp import Scale
 from dupre.predictor.kernel_inputs import Features
 
@@ -137,16 +146,19 @@ def test_no_evaluation_of_an_ordinary_noisy_game_is_set_aside_but_one_among_few_
 
 def test_all_forms_that_were_tried_count_by_their_likelihood(coalitions):
     chosen = learned(coalitions[:20], smooth(coalitions[:20]))
-    forms, others = chosen.fits[: -len(OTHERS)], chosen.fits[-len(OTHERS) :]
+    both = 2 * len(OTHERS)  # each on a straight and on a curved scale
+    forms, others = chosen.fits[:-both], chosen.fits[-both:]
     assert len(forms) == 1 + sum(len(options) - 1 for options in CHOICES.values())
     assert chosen.gp in forms
     assert chosen.gp.log_likelihood >= max(gp.log_likelihood for gp in forms) - 0.01
-    asked = [replace(chosen.form, given=kernel).kernel() for kernel, _ in OTHERS]
+    asked = [replace(chosen.form, given=kernel).kernel() for kernel, _ in OTHERS for _ in range(2)]
     assert [gp.kernel.roles for gp in others] == [kernel.roles for kernel in asked]
     assert [gp.kernel.label for gp in others] == [kernel.label for kernel in asked]
     weight = np.exp(chosen.log_weights)  # forms of the default kernel share its weight
-    assert weight[: -len(OTHERS)].sum() == pytest.approx(np.exp(DEFAULT_WEIGHT))
-    np.testing.assert_allclose(np.log(weight[-len(OTHERS) :]), [w for _, w in OTHERS], atol=1e-12)
+    assert [gp.scale.warp.curved for gp in others] == [False, True] * len(OTHERS)
+    assert weight[:-both].sum() == pytest.approx(np.exp(DEFAULT_WEIGHT))
+    prior = [w + CURVED_WEIGHT * curved for _, w in OTHERS for curved in (False, True)]
+    np.testing.assert_allclose(np.log(weight[-both:]), prior, atol=1e-12)
 
     utilities = smooth(coalitions[:20]) + np.random.default_rng(0).normal(0, 0.02, 20)
     chosen = learned(coalitions[:20], utilities)
@@ -154,7 +166,7 @@ def test_all_forms_that_were_tried_count_by_their_likelihood(coalitions):
     assert weights.sum() == pytest.approx(1)
     assert np.all(weights >= 0)
     likelihood = np.array([gp.log_likelihood for gp in chosen.fits])
-    shares = np.exp(likelihood - likelihood.max()) * np.exp(chosen.log_weights)
+    shares = np.exp(EVIDENCE * (likelihood - likelihood.max()) + chosen.log_weights)
     shares[shares < LEAST_WEIGHT * shares.sum()] = 0
     shares /= shares.sum()
     counts = [2 * max(1, round(4 * share)) if share else 0 for share in shares]

@@ -106,8 +106,9 @@ def test_nothing_measured_is_a_noise_of_zero_and_a_likelihood_is_that_of_utiliti
 
     a, _, _ = split(rng)
     rows = a.members @ ROWS
-    np.testing.assert_allclose(gp.log_rows(a), np.log(rows))
-    np.testing.assert_allclose(DECAYING(a), (rows / 50) ** -0.7)
+    root = np.sqrt(rows / ROWS.sum())
+    np.testing.assert_allclose(np.diff(gp.growth(a)) / np.diff(root), gp.growth(a)[0] / root[0])
+    np.testing.assert_allclose(DECAYING(a), np.exp(-0.7 * (gp.growth(a) - DECAYING.reference)))
     np.testing.assert_array_equal(Amplitude(reference=3.0)(a), 1.0)
 
 

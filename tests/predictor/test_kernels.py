@@ -36,6 +36,7 @@ KERNELS = {
     "linear": Linear(),
     "scaled": Scaled(Size(gamma=0.3), variance=2.5),
     "scaled linear": 3.0 * Linear(),
+    "rows": 3.0 * kernels.Rows(),
     "minor": kernels.Minor(Size(gamma=0.3), variance=0.02),
     "sum": Size(gamma=0.5) + Scaled(Membership(gamma=0.1), variance=0.4) + Linear(),
     "product": Size(gamma=0.5) * Membership(gamma=0.1) * SlicedWasserstein(gamma=2.0),

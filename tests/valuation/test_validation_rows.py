@@ -96,6 +96,7 @@ def test_weights_of_observed_utilities_are_the_derivative_of_predictions(warp):
     u, W = 1e-3 * rng.normal(size=len(a)) ** 3, rng.normal(size=(2, len(b)))
     prior = Prior(mean=Constant(0.0)) if warp == "stated mean" else Prior()
     bent = curved_warp(u)
+    largest = int(a.total_rows.argmax())
 
     def process(utilities, warped):
         kernel = Scaled(Membership()) + Scaled(Linear())
@@ -103,7 +104,7 @@ def test_weights_of_observed_utilities_are_the_derivative_of_predictions(warp):
         return condition(kernel, a, utilities, noise=0.1, scale=scale)
 
     def mean(utilities):
-        own = straight_warp(utilities, empty=0.0)
+        own = straight_warp(utilities, empty=0.0, centre=utilities[largest])
         if warp == "curved":  # at its own width; the centre follows all utilities
             shift = np.mean(utilities - u)
             own = type(bent)(True, bent.centre + shift, bent.width, bent.shift, bent.scale)
@@ -111,7 +112,7 @@ def test_weights_of_observed_utilities_are_the_derivative_of_predictions(warp):
             own = type(bent)(False, 0.0, own.width, own.shift, own.scale)
         return W @ process(utilities, own).posterior(b, W).mean
 
-    own = bent if warp == "curved" else straight_warp(u, empty=0.0)
+    own = bent if warp == "curved" else straight_warp(u, empty=0.0, centre=u[largest])
     if warp == "stated mean":
         own = type(bent)(False, 0.0, own.width, own.shift, own.scale)
     found = process(u, own).posterior(b, W).observed_weights()

@@ -163,6 +163,7 @@ def test_leave_one_out_is_exact_after_n_plus_one_evaluations(n):
 BUDGETS = [(dupre.shapley, 13), (dupre.banzhaf, 13), (dupre.beta_shapley(4, 1), 16)]
 
 
+@pytest.mark.usefixtures("all_forms")
 @pytest.mark.parametrize(("semivalue", "budget"), BUDGETS, ids=str)
 def test_additive_game_is_recovered_from_a_quarter_of_the_coalitions(semivalue, budget):
     game = closed_form.additive([0.5, -0.2, 1.0, 0.0, 0.3, 0.7])

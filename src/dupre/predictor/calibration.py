@@ -35,6 +35,9 @@ on, nor on left-out errors, whose size does not tell which runs err most."""
 TOLERATED = 1 / 3
 """Part of the error variance of predicting by size alone that a predictor may have."""
 
+ROUNDING = 1e-12
+"""An error that is smaller relative to its utility is none."""
+
 POOLED_WEIGHT = 4.0
 """The pooled spread has the weight of this many repeats of a coalition's own."""
 
@@ -133,6 +136,7 @@ def check_predictor(
     mean, std = predictor.predict(inputs)
     variance = std_of_a_training(predictor, std) ** 2 + measured
     errors = utilities - mean
+    errors[np.abs(errors) <= ROUNDING * np.abs(utilities)] = 0.0  # an average rounds
     return PredictorCheck(
         held_out=len(utilities),
         error=math.sqrt(np.mean(errors**2)),

@@ -29,12 +29,12 @@ from dupre.predictor.gp import (
     GaussianProcess,
     Scale,
     condition,
+    growth,
     invert_lower,
     log_likelihood,
-    log_rows,
 )
 from dupre.predictor.kernel_inputs import Features
-from dupre.predictor.kernels import Exponential, Kernel, Linear, Product, Scaled, Sum
+from dupre.predictor.kernels import Exponential, Kernel, Linear, Product, Rows, Scaled, Sum
 
 # An objective costs O(a³); more evaluations hardly change the hyper-parameters.
 LEARN_ON = 500
@@ -146,7 +146,7 @@ def fit(
     if len(u) > LEARN_ON:
         chosen = np.sort(search.rng.choice(len(u), LEARN_ON, replace=False))
         some, u, noise = inputs[chosen], utilities[chosen], known[chosen]
-    scale = replace(scale, amplitude=Amplitude(reference=float(np.mean(log_rows(some)))))
+    scale = replace(scale, amplitude=Amplitude(reference=float(np.mean(growth(some)))))
     problem = problem_of(kernel, some, u, noise, scale=scale)
     low, high = limits(kernel, least_noise, scale.warp.slope(u), decays=decays)
     held = scale.prior.held(kernel)
@@ -206,7 +206,7 @@ class Problem:
         terms: of its matrix of them.
         v: warped utilities, (a,).
         measured: variance of each as known from repeated trainings, (a,).
-        rows: logarithm of their rows minus that of the reference, (a,).
+        growth: of their rows minus that of the reference, (a,).
         spread: standard deviation of the prior of each x, (t + 2,); infinite where it has none.
     """
 
@@ -215,15 +215,15 @@ class Problem:
     terms: list[Term]
     v: Floats
     measured: Floats
-    rows: Floats
+    growth: Floats
     spread: Floats
 
     def __call__(self, x: Floats) -> tuple[float, Floats]:
         """The value at x and its gradient (RW06 Eq. 5.9); matrices are packed or triangular."""
         a, diagonal, theta = len(self.v), self._diagonal, x[:-2] + self._offset
         noise, decay = float(np.exp(x[-2])), float(x[-1])
-        growth = np.exp(decay * self.rows)  # one over the amplitude
-        z, measured = self.v * growth, self.measured * growth**2
+        inverse_size = np.exp(decay * self.growth)  # one over the amplitude
+        z, measured = self.v * inverse_size, self.measured * inverse_size**2
         parts = [term.evaluate(theta) for term in self.terms]
         packed = reduce(np.add, [part for part, _ in parts])
         K, _ = dtpttr(a, packed, uplo="L")
@@ -241,11 +241,11 @@ class Problem:
         for term, (_, found) in zip(self.terms, parts, strict=True):
             term.add_gradient(gradient, theta, found, inner)
         gradient[-2] = noise * on_diagonal.sum() / 2
-        # The log density of v, not of z: its Jacobian is the sum of decay * rows.
-        gradient[-1] = alpha @ (self.rows * z) + on_diagonal @ (self.rows * measured)
-        gradient[-1] -= self.rows.sum()
+        # The log density of v, not of z: its Jacobian is the sum of decay * growth.
+        gradient[-1] = alpha @ (self.growth * z) + on_diagonal @ (self.growth * measured)
+        gradient[-1] -= self.growth.sum()
         t = (x - self.mean) / self.spread
-        value = -log_density - decay * float(self.rows.sum()) + float(t @ t) / 2
+        value = -log_density - decay * float(self.growth.sum()) + float(t @ t) / 2
         return value, gradient + t / self.spread
 
     @cached_property
@@ -299,7 +299,7 @@ def problem_of(
         terms=pairs.terms,
         v=scale.warp.forward(residuals),
         measured=(np.sqrt(measured) / scale.warp.slope(residuals)) ** 2,
-        rows=log_rows(inputs) - scale.amplitude.reference,
+        growth=growth(inputs) - scale.amplitude.reference,
         spread=spread,
     )
 
@@ -607,7 +607,7 @@ def pairs_of(kernel: Kernel, inputs: Features) -> Pairs:
 
 
 def _is_linear(kernel: Kernel) -> bool:
-    return type(kernel) is Linear
+    return type(kernel) in (Linear, Rows)
 
 
 def _is_known(kernel: Kernel) -> bool:

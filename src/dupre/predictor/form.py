@@ -22,7 +22,7 @@ from dupre.game.blocks import split
 from dupre.game.ties import descending_order
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
 from dupre.predictor.fitting import BOUNDS, LEARN_ON, Search, fit, sample_around
-from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess, Posterior, Scale
+from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess, Posterior, Scale, of_most_rows
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import (
     Exponential,
@@ -32,6 +32,7 @@ from dupre.predictor.kernels import (
     Minor,
     Prior,
     Product,
+    Rows,
     Scaled,
     Size,
     SlicedWasserstein,
@@ -69,18 +70,25 @@ DEFAULT_WEIGHT = -4.0
 """Log prior weight of all forms of the default kernel together."""
 
 OTHERS: tuple[tuple[Kernel, float], ...] = (
-    (DATA + Minor(Membership()) + Minor(Linear()), 0.0),
-    (Scaled(Size()) + Minor(Membership()), 0.0),
-    (Scaled(Linear()), -4.0),
+    (DATA + Minor(Membership()), 0.0),
+    (Scaled(Rows()) + Minor(Linear() * Size()), -2.0),
+    (Scaled(Rows()) + Scaled(Linear()), -2.0),
 )
 """Further kernels that predictions are averaged over, each with its log prior weight.
 
 Under the default kernel the differences of single owners are carried on to large coalitions, where
-real ones shrink; after n + 1 evaluations that cannot be seen. So terms that do this are expected to
-be small until evaluations put them 4 ahead. The data say little in some games, and others are sums
-over owners. But what to evaluate next is decided by the default kernel: the others would not look
+real ones shrink; after n + 1 evaluations that cannot be seen. The data say little in some games:
+there every row is worth about the same, and owners differ in another way in each size, or in all
+sizes alike. But what to evaluate next is decided by the default kernel: the others would not look
 for what they hold to be improbable.
 """
+
+CURVED_WEIGHT = -3.0
+"""Log prior weight of each of them with a curved scale against a straight one."""
+
+EVIDENCE = 0.5
+"""Power of the marginal likelihoods in weights: no form is right, and they differ by more than what
+forms predict bears out (Grünwald & van Ommen 2017)."""
 
 BETTER_BY = 1e-3
 """Log likelihood by which one form must surpass another; less can be rounding."""
@@ -89,7 +97,7 @@ BETTER_BY = 1e-3
 LEAST_WEIGHT = 0.05
 """Forms with less weight than this are left out of the average."""
 
-# Its weight in the average is then e^-12, far below LEAST_WEIGHT.
+# Its weight in the average is then e^-6, far below LEAST_WEIGHT.
 FAR_BEHIND = 12.0
 """Log likelihood by which a form must be worse than another to be given up before its end."""
 
@@ -133,10 +141,10 @@ class Form:
         given = f"kernel given: {self.given.label}"
         return f"{given}; {chosen} where open" if self.given.open else given
 
-    def warp(self, utilities: Floats, empty: float) -> Warp:
+    def warp(self, utilities: Floats, empty: float, centre: float | None = None) -> Warp:
         """The warp of these utilities; straight if they have no scale for a curved one."""
         bent = curved_warp(utilities) if self.curved else None
-        return bent or straight_warp(utilities, empty=empty)
+        return bent or straight_warp(utilities, empty=empty, centre=centre)
 
     def is_open(self, choice: str, prior: Prior, *, choose_p: bool) -> bool:
         """Whether something is to be chosen."""
@@ -194,7 +202,7 @@ class Predictor:
     @cached_property
     def processes(self) -> tuple[tuple[float, GaussianProcess], ...]:
         """Processes to average, with weights that sum to 1: of each form, some around its fit."""
-        height = np.array([gp.log_likelihood for gp in self.fits]) + self.log_weights
+        height = EVIDENCE * np.array([gp.log_likelihood for gp in self.fits]) + self.log_weights
         weights = np.exp(height - height.max())
         weights[weights < LEAST_WEIGHT * weights.sum()] = 0.0
         weights /= weights.sum()
@@ -260,8 +268,10 @@ def learn(
     elif prior.kernel is None and not prior.plain:
         # The forms of one kernel share its weight.
         log_weights += DEFAULT_WEIGHT - np.log(len(fits))
-        log_weights = np.append(log_weights, [weight for _, weight in OTHERS])
-        fits += _fit_others(partial(fit_part, least_noise=least_noise), form, gp)
+        further = _others(form, prior)
+        worse = gp.log_likelihood - FAR_BEHIND
+        fits += [fit_part(other, least_noise=least_noise, worse=worse) for other, _ in further]
+        log_weights = np.append(log_weights, [weight for _, weight in further])
     outliers = NOTHING if prior.plain else suspected_outliers(gp, utilities)
     if outliers.size:
         others = np.delete(everything, outliers)
@@ -294,7 +304,8 @@ class _Fitter:
         u, plain = self.utilities[index], self.prior.plain
         prior = self.prior.learn_mean(some, u)
         if prior.mean is None:
-            warp = form.warp(u, self.empty)
+            # Utilities saturate: unseen large coalitions are like the largest one.
+            warp = form.warp(u, self.empty, None if plain else float(of_most_rows(some) @ u))
         else:  # the mean is the centre
             warp = replace(straight_warp(u - prior.expect(some), empty=0.0), centre=0.0)
         return fit(
@@ -348,12 +359,14 @@ def _choose(
     return form, gp, fits
 
 
-def _fit_others(
-    fit_form: Callable[..., GaussianProcess], form: Form, gp: GaussianProcess
-) -> list[GaussianProcess]:
-    """The fits of the other kernels, given the form of the default one and its fit."""
-    worse = gp.log_likelihood - FAR_BEHIND
-    return [fit_form(replace(form, given=kernel), worse=worse) for kernel, _ in OTHERS]
+def _others(form: Form, prior: Prior) -> list[tuple[Form, float]]:
+    """The forms of the other kernels, given the best default one, and their log prior weights."""
+    both = (False, True) if form.is_open("curved", prior, choose_p=False) else (False,)
+    return [
+        (replace(form, given=kernel, curved=curved), weight + CURVED_WEIGHT * curved)
+        for kernel, weight in OTHERS
+        for curved in both
+    ]
 
 
 def _has_noise_of_at_most(gp: GaussianProcess, variance: float) -> bool:

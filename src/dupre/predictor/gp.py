@@ -55,7 +55,7 @@ OWNERS_AT_ONCE = 4
 
 @dataclass(frozen=True)
 class Amplitude:
-    """The spread of utilities by number of rows: (rows / reference) ** -decay.
+    """The spread of utilities by number of rows: exp(-decay * (growth - reference)).
 
     A model trained on few rows depends more on which rows they are. Utilities divided by the
     amplitude have the same spread for coalitions of all sizes; the noise and the variances of the
@@ -63,7 +63,7 @@ class Amplitude:
 
     Attributes:
         decay: 0 if coalitions of all sizes have the same spread, positive if small ones have more.
-        reference: logarithm of the number of rows at which the amplitude is 1.
+        reference: growth at which the amplitude is 1.
     """
 
     decay: float = 0.0
@@ -71,12 +71,23 @@ class Amplitude:
 
     def __call__(self, inputs: Features) -> Floats:
         """The amplitude of m coalitions, (m,)."""
-        return np.asarray(np.exp(-self.decay * (log_rows(inputs) - self.reference)))
+        return np.asarray(np.exp(-self.decay * (growth(inputs) - self.reference)))
 
 
-def log_rows(inputs: Features) -> Floats:
-    """Logarithm of the rows of m coalitions, (m,)."""
-    return np.asarray(np.log(inputs.total_rows))
+def growth(inputs: Features) -> Floats:
+    """Root of the rows of m coalitions, (m,): log n from a mean owner to all n.
+
+    Where rows are alike, the spread falls as a power of the rows; where owners hold different
+    labels, exponentially. Small and large coalitions do not tell which: the root lies between.
+    """
+    n = len(inputs.rows)
+    return np.asarray(np.sqrt(inputs.total_rows / inputs.rows.sum()) * np.log(n) / (1 - n**-0.5))
+
+
+def of_most_rows(inputs: Features) -> Floats:
+    """Weights of a mean over the coalitions with the most rows, (m,)."""
+    largest = inputs.total_rows == inputs.total_rows.max()
+    return np.asarray(largest / largest.sum())
 
 
 STRAIGHT, NO_PRIOR = Warp(), Prior()
@@ -236,7 +247,8 @@ class GaussianProcess:
         """How much functionals W, (f, b), of predicted means change with each utility, (f, a).
 
         To first order, at the learned hyper-parameters. Unless a mean is stated, it follows the
-        utilities: a change of all of them by the same amount changes every prediction by it.
+        utilities: a change of all of them by the same amount changes every prediction by it. The
+        centre of a straight warp is that of the largest coalition.
 
         Args:
             inner: L^-1 K_AB (W du/dz)^T, (a, f).
@@ -248,7 +260,10 @@ class GaussianProcess:
         if mean is not None and not hasattr(mean, "learn"):
             return np.asarray(direct)
         rest = W.sum(axis=1) - direct.sum(axis=1)
-        return np.asarray(direct + rest[:, None] / len(self.utilities))
+        centre = np.full(len(self.utilities), 1 / len(self.utilities))
+        if mean is None and not (self.scale.warp.curved or self.scale.prior.plain):
+            centre = of_most_rows(self.inputs)
+        return np.asarray(direct + rest[:, None] * centre)
 
 
 def condition(

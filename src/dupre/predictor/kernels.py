@@ -465,8 +465,8 @@ class Membership(Exponential):
 
 
 @dataclass(frozen=True)
-class Linear(Kernel):
-    """(1 + |A ∩ B|) / (1 + n): a common level plus a contribution of each owner."""
+class _Fixed(Kernel):
+    """A kernel without hyper-parameters: what it computes of coalitions is its matrix."""
 
     @property
     def theta(self) -> Floats:
@@ -475,23 +475,40 @@ class Linear(Kernel):
     def with_theta(self, theta: Floats) -> Self:
         return self
 
-    def distances(self, a: Features, b: Features) -> Floats:
-        shared = a.memberships @ b.memberships.T
-        shared += 1
-        shared /= 1 + a.members.shape[1]
-        return np.asarray(shared)
-
     def evaluate(self, distances: Floats) -> Floats:
         return distances
 
     def gradient(self, distances: Floats) -> tuple[Floats, list[Floats]]:
         return distances, []
 
+    def at_median(self, distances: Floats) -> Self:
+        return self
+
+
+@dataclass(frozen=True)
+class Linear(_Fixed):
+    """(1 + |A ∩ B|) / (1 + n): a common level plus a contribution of each owner."""
+
+    def distances(self, a: Features, b: Features) -> Floats:
+        shared = a.memberships @ b.memberships.T
+        shared += 1
+        shared /= 1 + a.members.shape[1]
+        return np.asarray(shared)
+
     def diagonal(self, a: Features) -> Floats:
         return np.asarray((1 + np.square(a.memberships).sum(axis=1)) / (1 + a.members.shape[1]))
 
-    def at_median(self, distances: Floats) -> Self:
-        return self
+
+@dataclass(frozen=True)
+class Rows(_Fixed):
+    """(1 + r s) / 2 for r and s parts of all rows: a common level, and a worth of every row."""
+
+    def distances(self, a: Features, b: Features) -> Floats:
+        x, y = (of.total_rows / of.rows.sum() for of in (a, b))
+        return np.asarray((1 + np.outer(x, y)) / 2)
+
+    def diagonal(self, a: Features) -> Floats:
+        return np.asarray((1 + (a.total_rows / a.rows.sum()) ** 2) / 2)
 
 
 def paper(
@@ -591,8 +608,9 @@ class Prior:
             are chosen by the marginal likelihood.
         mean: expected utilities before any is seen: `Constant(0.5)`, `LinearInSize()`, or a
             callable that is given m coalitions as `Features` and returns (m,). If it has a method
-            `learn(coalitions, utilities)`, what that returns is used. None for the mean of the
-            evaluated utilities. No curved scale is tried around a stated mean.
+            `learn(coalitions, utilities)`, what that returns is used. None for the
+            utility of the largest evaluated coalition, or if `plain` the mean of all. No curved
+            scale is tried around a stated mean.
         fixed: which hyper-parameters of the kernel keep their values: "gamma", "variance". All
             are learned by default.
         noise: variance of a utility around the process, held at this; None to learn it.

@@ -88,12 +88,13 @@ class Warp:
         return u, lift * bend * self.scale
 
 
-def straight_warp(u: Floats, *, empty: float) -> Warp:
+def straight_warp(u: Floats, *, empty: float, centre: float | None = None) -> Warp:
     """The warp by centre and scale of utilities u, (a,), and of the utility of no data.
 
-    If all utilities are equal, the scale is their gain over no data, or a tenth of their size.
+    If all utilities are equal, the scale is their gain over no data, or a tenth of their size. The
+    centre is their mean if none is given.
     """
-    centre, size = float(np.mean(u)), float(np.abs(u).max())
+    centre, size = float(np.mean(u)) if centre is None else centre, float(np.abs(u).max())
     if are_equal(u):
         width = float(np.abs(u - empty).max()) or 0.1 * size or 1.0
     else:
