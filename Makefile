@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all check lint docs bench load soak figures clean
+.PHONY: demo test test-all check lint docs paper bench load soak figures clean
 
 demo: .venv/ready
 	$(BIN)/dupre demo
@@ -24,21 +24,33 @@ lint: .venv/ready
 docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --site-dir site
 
+# Scores, tables and figures of docs/paper.md; half an hour on two cores. DUPRE_DATA names the data.
+paper: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments all
+
+# $(call section,SCRIPT OPTIONS,THREADS): a section of RESULTS.md, then by which code it was made.
+section = $(if $(2),OMP_NUM_THREADS=$(2)) $(BIN)/python benchmarks/$(1) >> benchmarks/RESULTS.md && \
+	$(BIN)/python benchmarks/digest.py benchmarks/$(firstword $(1)) >> benchmarks/RESULTS.md
+
 bench: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/accuracy.py > benchmarks/RESULTS.md
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/peers.py --seeds 3 >> benchmarks/RESULTS.md
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/ablation.py --seeds 3 >> benchmarks/RESULTS.md
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/bank.py >> benchmarks/RESULTS.md
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/few_trainings.py >> benchmarks/RESULTS.md
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/rules.py >> benchmarks/RESULTS.md
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/estimators.py --figure docs/figures/estimators.png >> benchmarks/RESULTS.md
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/validation_rows.py >> benchmarks/RESULTS.md
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/folds.py >> benchmarks/RESULTS.md
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py >> benchmarks/RESULTS.md
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/many_owners.py >> benchmarks/RESULTS.md
-	$(BIN)/python benchmarks/speed.py >> benchmarks/RESULTS.md
-	$(BIN)/python benchmarks/engine.py >> benchmarks/RESULTS.md
-	$(BIN)/python benchmarks/command.py >> benchmarks/RESULTS.md
+	printf '# Results\n\nMade by `make bench`; how to read them: [README](README.md).\n' > benchmarks/RESULTS.md
+	$(call section,accuracy.py,1)
+	$(call section,peers.py --seeds 3,1)
+	$(call section,ablation.py --seeds 3,1)
+	$(call section,bank.py,1)
+	$(call section,few_trainings.py,1)
+	$(call section,rules.py,1)
+	$(call section,quotes.py,1)
+	$(call section,joining.py,1)
+	$(call section,estimators.py --figure docs/figures/estimators.png,1)
+	$(call section,validation_rows.py,1)
+	$(call section,folds.py,1)
+	$(call section,scale.py,1)
+	$(call section,many_owners.py,1)
+	$(call section,cost.py,1)
+	$(call section,speed.py,)
+	$(call section,engine.py,)
+	$(call section,command.py,)
 	cat benchmarks/RESULTS.md
 
 load: .venv/ready
@@ -49,6 +61,7 @@ soak: .venv/ready
 
 figures: .venv/ready
 	$(BIN)/python examples/figures.py docs/figures
+	$(BIN)/python examples/market.py docs/figures/market.png > /dev/null
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv

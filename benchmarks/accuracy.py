@@ -5,8 +5,8 @@
 Prints one table per game: mean squared error of the Shapley values, their Pearson correlation and
 Kendall's tau with the exact ones, and the coverage of 95 % intervals, each averaged over seeds.
 
-paper       coalitions drawn uniformly, the supervised sliced Wasserstein kernel alone, eta = 0.5
-GP-binary   coalitions drawn uniformly, squared exponential kernel on membership
+paper       coalitions drawn uniformly, `dupre.kernels.paper()`: the paper's setting
+GP-binary   coalitions drawn uniformly, the same process with the kernel on membership
 dupre       dupre.value(owners, utility, budget)
 KernelSHAP, SVARM, kADD-SHAP, permutation: from the package shapiq, with the same budget, its
             pairing trick where it has one; u(empty) is not counted, as for dupre.
@@ -22,63 +22,24 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from dupre.benchmark import CountedGame, Estimate, by_dupre, compare, load
+from dupre import kernels, strategies
+from dupre.benchmark import by_dupre, compare, load
 from dupre.benchmark.comparison import Method
 from dupre.benchmark.games import TRAINED
-from dupre.data.owners import Owners
-from dupre.data.sketch import Resolution, SketchCache, label_coordinates
-from dupre.game.estimators import exact
-from dupre.predictor.fitting import Search, fit
-from dupre.predictor.gp import Scale
-from dupre.predictor.kernel_inputs import Features
-from dupre.predictor.kernels import Kernel, Membership, Scaled, SlicedWasserstein
-from dupre.predictor.warp import straight_warp
 from games import BUDGETS
 from peers import by_shapiq
 
-
-def by_paper(game: CountedGame, budget: int, seed: int) -> Estimate:
-    kernel = Scaled(SlicedWasserstein(eta=paper_eta(game.owners, seed)))
-    return _uniform_design(game, budget, seed, kernel)
-
-
-def by_gp_binary(game: CountedGame, budget: int, seed: int) -> Estimate:
-    return _uniform_design(game, budget, seed, Scaled(Membership()))
-
+GP_BINARY = kernels.paper_process(kernels.Membership())
 
 METHODS: dict[str, Method] = {
-    "paper": by_paper,
-    "GP-binary": by_gp_binary,
+    "paper": partial(by_dupre, kernel=kernels.paper(), strategy=strategies.Uniform()),
+    "GP-binary": partial(by_dupre, kernel=GP_BINARY, strategy=strategies.Uniform()),
     "dupre": by_dupre,
     "KernelSHAP": partial(by_shapiq, name="KernelSHAP", pairing_trick=True),
     "SVARM": partial(by_shapiq, name="SVARM", pairing_trick=True),
     "kADD-SHAP": partial(by_shapiq, name="kADDSHAP", pairing_trick=True),
     "permutation": partial(by_shapiq, name="PermutationSamplingSV"),
 }
-
-
-def _uniform_design(game: CountedGame, budget: int, seed: int, kernel: Kernel) -> Estimate:
-    weights = exact(game.semivalue, game.n)
-    rng = np.random.default_rng(seed)
-    chosen = np.sort(rng.choice(len(weights.members), budget, replace=False))
-    others = np.setdiff1d(np.arange(len(weights.members)), chosen)
-    universe = Features(weights.members, game.owners.rows, SketchCache(game.owners, seed=seed))
-    utilities = game(weights.members[chosen])
-    warp = straight_warp(utilities, empty=game.empty)
-    gp = fit(kernel, universe[chosen], utilities, scale=Scale(warp), search=Search(4, rng))
-    posterior = gp.posterior(universe[others], weights.W[:, others])
-    known = weights.W[:, chosen] @ utilities + weights.empty * game.empty
-    variance = np.diag(posterior.functional_covariance())
-    return Estimate.normal(known + posterior.W @ posterior.mean, np.sqrt(np.maximum(variance, 0)))
-
-
-def paper_eta(owners: Owners, seed: int) -> float:
-    """The label weight of dupre's scaled blocks that equals the paper's 0.5 of raw ones."""
-    features = np.sqrt(owners.points.variance)
-    if owners.task == "regression":
-        return float(features / (features + 1.0))  # y standardised
-    labels, label = label_coordinates(owners, seed=seed, resolution=Resolution())
-    return float(1 / (1 + np.sqrt(np.var(labels[label], axis=0).sum())))
 
 
 def run(name: str, seeds: int) -> None:
@@ -118,7 +79,6 @@ if __name__ == "__main__":
     parser.add_argument("games", nargs="*", default=list(TRAINED))
     parser.add_argument("--seeds", type=int, default=10)
     arguments = parser.parse_args()
-    print("# Results\n\nMade by `make bench`; how to read them: [README](README.md).\n")
-    print(f"## Accuracy (`python benchmarks/accuracy.py`, {arguments.seeds} seeds)")
+    print(f"\n## Accuracy (`python benchmarks/accuracy.py`, {arguments.seeds} seeds)")
     for game in arguments.games:
         run(game, arguments.seeds)

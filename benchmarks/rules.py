@@ -1,6 +1,6 @@
 """Coverage of dupre's intervals on games that follow a rule instead of a trained model.
 
-    python benchmarks/rules.py [--jobs -1] [--json FILE]
+    python benchmarks/rules.py [RULE ...] [--jobs -1] [--json FILE]
 
 Such games jump where those of models change smoothly: they are not what the predictor is made for,
 and show how far its intervals can be trusted there. Every rule is played by 6, 8 and 11 owners on
@@ -27,7 +27,7 @@ from bank import BUDGETS, SEMIVALUES
 from dupre.benchmark import Game
 from dupre.data.owners import Owners
 from dupre.game.coalitions import all_coalitions
-from dupre.notes import GUESSED, has
+from dupre.notes import GUESSED, Code, has
 from records import Record, coverage, record_of, spread_of
 
 OWNERS = (6, 8, 11)
@@ -75,6 +75,15 @@ def votes(M: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(M @ rng.integers(1, 6, M.shape[1])).astype(float)
 
 
+def plateaus(M: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A sum of worths, of which only passing 2 to 11 thresholds counts, each by another gain."""
+    thresholds = np.sort(rng.random(rng.integers(2, 12)))
+    heights = np.append(0, np.cumsum(rng.integers(1, 16, len(thresholds)))) / 120
+    return np.asarray(
+        heights[np.searchsorted(thresholds, M @ rng.dirichlet(np.full(M.shape[1], 3)))]
+    )
+
+
 RULES: tuple[Rule, ...] = (
     majority,
     quota,
@@ -83,6 +92,7 @@ RULES: tuple[Rule, ...] = (
     best_of_four,
     saturated,
     votes,
+    plateaus,
 )
 
 
@@ -134,7 +144,7 @@ def run(rule: Rule, data: str, n: int, seed: int, *, semivalue: str, budget: str
         "data": data,
         "semivalue": semivalue,
         "budget": budget,
-        "told": has(valuation.notes, *GUESSED),
+        "told": has(valuation.notes, *GUESSED, Code.FEW_UTILITIES),
     }
 
 
@@ -147,7 +157,7 @@ def largest_error(records: list[Record]) -> float:
     return float(max(found))
 
 
-def report(records: list[Record]) -> None:
+def report(records: list[Record], rules: list[Rule]) -> None:
     """Print the section of the results."""
     print("\n## Games of rules (`python benchmarks/rules.py`)\n")
     print(
@@ -158,7 +168,7 @@ def report(records: list[Record]) -> None:
         "| rule | semivalue | trainings | 95 % intervals cover | outside 99.9 % | largest error, "
         "std | runs with a note that something is guessed |\n|---|---|---|---|---|---|---|"
     )
-    for rule, semivalue, budget in product(RULES, ("Shapley", "Banzhaf"), ("4n", "8n")):
+    for rule, semivalue, budget in product(rules, ("Shapley", "Banzhaf"), ("4n", "8n")):
         wanted = rule.__name__, semivalue, budget
         runs = [r for r in records if (r["game"], r["semivalue"], r["budget"]) == wanted]
         told = float(np.mean([record["told"] for record in runs]))
@@ -171,17 +181,19 @@ def report(records: list[Record]) -> None:
 
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rules", nargs="*", default=[rule.__name__ for rule in RULES])
     parser.add_argument("--jobs", type=int, default=-1, help="processes; -1 for one per core")
     parser.add_argument("--json", type=Path, help="write one record per run to this file")
     arguments = parser.parse_args()
-    runs = product(RULES, DATA, OWNERS, SEEDS, ("Shapley", "Banzhaf"), ("4n", "8n"))
+    rules = [rule for rule in RULES if rule.__name__ in arguments.rules]
+    runs = product(rules, DATA, OWNERS, SEEDS, ("Shapley", "Banzhaf"), ("4n", "8n"))
     records = joblib.Parallel(n_jobs=arguments.jobs)(
         joblib.delayed(run)(*game, semivalue=semivalue, budget=budget)
         for *game, semivalue, budget in runs
     )
     if arguments.json:
         arguments.json.write_text(json.dumps(records))
-    report(records)
+    report(records, rules)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,8 @@ from __future__ import annotations
 import argparse
 import time
 
-from experiments import complexity
-from experiments.cells import measure_all
 from experiments.games import GAMES, train
-from experiments.report import read_scores
+from experiments.report import read_scores, write_scores
 from experiments.sections import EXPERIMENTS, SCORES, write_results
 
 
@@ -41,10 +39,9 @@ def main() -> None:
     SCORES.mkdir(exist_ok=True)
     for name in names:
         start = time.monotonic()
-        cells = EXPERIMENTS[name].cells
-        scores = complexity.measure() if cells is None else measure_all(cells(), arguments.jobs)
-        scores.to_csv(SCORES / f"{name}.csv", index=False, float_format="%.6g")
-        print(EXPERIMENTS[name].show(read_scores(SCORES / f"{name}.csv")))
+        experiment, path = EXPERIMENTS[name], SCORES / f"{name}.csv"
+        write_scores(path, experiment.measure(arguments.jobs), experiment.code)
+        print(experiment.show(read_scores(path)))
         print(f"\n{name}: {time.monotonic() - start:.0f} s", flush=True)
     write_results()
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 import dupre
 from experiments import methods
-from experiments.games import AGAIN, ALL_UP_TO, Game, load, orders_within
+from experiments.games import AGAIN, ALL_UP_TO, Game, load, orders_until
 
 SEEDS, TEXT_SEEDS = range(10), range(5)
 TRAININGS = (10, 20, 30, 40, 50)
@@ -165,9 +165,12 @@ def measure(cell: Cell) -> list[dict[str, object]]:
 
 
 def _along_orders(game: Game, cell: Cell) -> list[dict[str, object]]:
-    """Values by Algorithm 4 from trained and predicted utilities of 512 + beta coalitions."""
+    """Values by Algorithm 4 from trained and predicted utilities of 512 + beta coalitions.
+
+    Those by which the last order exceeds that number count as further ones too.
+    """
     n, truth = game.owners.n, game.values(dupre.shapley)
-    longest = orders_within(dupre.shapley, n, cell.drawn + max(cell.more), cell.seed)
+    longest = orders_until(dupre.shapley, n, cell.drawn + max(cell.more), cell.seed)
     position = {row.tobytes(): i for i, row in enumerate(game.members)}
     known = [position[row.tobytes()] for row in longest.members[: cell.drawn]]
     utilities, seconds = game.utilities, 0.0
@@ -177,7 +180,7 @@ def _along_orders(game: Game, cell: Cell) -> list[dict[str, object]]:
         utilities, seconds = result.utilities, result.seconds
     rows: list[dict[str, object]] = []
     for more in cell.more:
-        weights = orders_within(dupre.shapley, n, cell.drawn + more, cell.seed)
+        weights = orders_until(dupre.shapley, n, cell.drawn + more, cell.seed)
         used = [position[row.tobytes()] for row in weights.members]
         values = weights.W @ utilities[used] + weights.empty * game.empty
         evaluated = used if cell.method == "evaluated" else known

@@ -39,7 +39,7 @@ ALL_UP_TO = 10
 """Owners up to which every coalition is trained."""
 
 SAMPLED = 25_000
-"""Coalitions that are trained of more owners, as many as the paper samples of 20."""
+"""Distinct coalitions that are trained of more owners, as many as the paper samples of 20."""
 
 
 def mnist_6(seed: int = 0) -> dupre.ModelUtility:
@@ -226,27 +226,29 @@ def _digits_of(row: np.ndarray) -> str:
 def weights_of(semivalue: Semivalue, n: int) -> Weights:
     """The trained coalitions with their weights.
 
-    All with exact weights, or those of as many random orders as fit into 25,000 coalitions.
+    All with exact weights, or those of the random orders that bring 25,000.
     """
     if n <= ALL_UP_TO:
         return exact(semivalue, n)
-    return orders_within(semivalue, n, SAMPLED, seed=0)
+    return orders_until(semivalue, n, SAMPLED, seed=0)
 
 
-def orders_within(semivalue: Semivalue, n: int, count: int, seed: int) -> Weights:
-    """As many random orders as bring at most so many distinct coalitions (Algorithm 3)."""
+def orders_until(semivalue: Semivalue, n: int, count: int, seed: int) -> Weights:
+    """Random orders until there are so many distinct coalitions (Algorithm 3).
+
+    The last order is finished, so that there may be up to n - 1 more.
+    """
 
     def draw(orders: int) -> Weights:
         return permutation(semivalue, n, orders * n, np.random.default_rng(seed))
 
-    high = 2 * count // n
-    while len(draw(high).members) <= count:
-        high *= 2
-    low = count // n
-    while high - low > 1:  # low orders fit, high do not
+    low, high = 1, max(2, -(-count // n))  # the estimator draws two at least
+    while len(draw(high).members) < count:
+        low, high = high, 2 * high
+    while high - low > 1:  # low orders bring fewer, high do not
         middle = (low + high) // 2
-        low, high = (middle, high) if len(draw(middle).members) <= count else (low, middle)
-    return draw(low)
+        low, high = (middle, high) if len(draw(middle).members) < count else (low, middle)
+    return draw(high)
 
 
 def estimator_of(n: int) -> Sample | None:

@@ -1,13 +1,13 @@
 """The methods that the paper compares, each as one run on a game with a table.
 
-SSW         `kernel=dupre.kernels.paper(0.5, p=None)`: the norm by marginal likelihood (Sec. 3)
-OTDD        `kernel=dupre.baselines.otdd_kernel(owners)`
-GP-binary   `kernel=Membership()`
+SSW         `kernel=dupre.kernels.paper(eta)`: the paper's setting
+OTDD        `kernel=dupre.kernels.paper_process(dupre.baselines.otdd_kernel(owners))`
+GP-binary   `kernel=dupre.kernels.paper_process(Membership())`
 NN-binary   `dupre.baselines.utility_learning`
 LAVA        `dupre.baselines.lava`: no trainings
 dupre       `dupre.value(owners, utility, budget=...)`: dupre as it is
 
-The first three are plain Gaussian processes with prior mean 0, as the paper prints them (Sec. 2).
+The first three are the paper's Gaussian process and differ in their kernel alone.
 Coalitions are drawn uniformly, and a seed draws the same ones for every method; those that a method
 with the suffix -a chooses itself follow by Algorithm 2. `dupre` chooses all of its own.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -53,13 +53,13 @@ class Run:
 def paper_kernel(name: str, eta: float) -> dupre.kernels.Prior:
     """The paper's kernel."""
     del name  # the same for every game
-    return replace(dupre.kernels.paper(eta, p=None), mean=dupre.kernels.Constant(0.0))
+    return dupre.kernels.paper(eta)
 
 
 def membership_kernel(name: str, eta: float) -> dupre.kernels.Prior:
     """GP-binary's kernel."""
     del name, eta
-    return _plain(dupre.kernels.Membership())
+    return dupre.kernels.paper_process(dupre.kernels.Membership())
 
 
 @cache  # all distances are computed when it is made
@@ -68,11 +68,8 @@ def otdd_kernel(name: str, eta: float) -> dupre.kernels.Prior:
     del eta
     owners = load(name).owners
     landmarks = 255 if owners.n <= 8 else 100
-    return _plain(dupre.baselines.otdd_kernel(owners, landmarks=landmarks))
-
-
-def _plain(kernel: dupre.kernels.Kernel) -> dupre.kernels.Prior:
-    return dupre.kernels.Prior(1.0 * kernel, mean=dupre.kernels.Constant(0.0), plain=True)
+    kernel = dupre.baselines.otdd_kernel(owners, landmarks=landmarks)
+    return dupre.kernels.paper_process(kernel)
 
 
 KERNELS: dict[str, Callable[[str, float], dupre.kernels.Prior]] = {

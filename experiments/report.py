@@ -1,7 +1,8 @@
 """Scores as tables and figures: RESULTS.md and docs/figures/paper-*.png.
 
-Every experiment writes its scores to `experiments/scores/NAME.csv`; all that is shown is made from
-these files, so that one experiment can be run again on its own.
+Every experiment writes its scores to `experiments/scores/NAME.csv`, under the digest of the code
+that made them; all that is shown is made from these files, so that one experiment can be run again
+on its own.
 """
 
 from __future__ import annotations
@@ -33,12 +34,22 @@ LOGARITHMIC = {"utility MSE", "MSE"}
 
 def read_scores(path: Path) -> pd.DataFrame:
     """Scores by game, trainings and method, in the order in which methods are listed."""
-    frame = pd.read_csv(path)
+    frame = pd.read_csv(path, comment="#")
     if "game" not in frame:
         return frame
     frame.loc[frame["method"] == "LAVA", "MSE"] = np.nan  # its values have another unit
     place = frame["method"].map(ORDER.index)
     return frame.assign(place=place).sort_values(["game", "trainings", "place"], kind="stable")
+
+
+def write_scores(path: Path, scores: pd.DataFrame, digest: str) -> None:
+    """Write scores under the digest of the code that made them."""
+    path.write_text(f"# {digest}\n" + scores.to_csv(index=False, float_format="%.6g"))
+
+
+def read_digest(path: Path) -> str:
+    """Of the code that made these scores."""
+    return path.read_text().partition("\n")[0].removeprefix("# ")
 
 
 def table(scores: pd.DataFrame, by: list[str], measures: Iterable[str]) -> str:

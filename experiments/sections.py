@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
+from benchmarks.digest import digest_of, mark
 
-from experiments import cells, complexity
+from experiments import cells, complexity, intuition
 from experiments.cells import Cell
 from experiments.claims import claims, show_new_trainings, summary
 from experiments.page import compare, write_page
-from experiments.report import ROOT, bands, lines, read_scores, table
+from experiments.report import ROOT, bands, format_mean, lines, read_digest, read_scores, table
 
 FOLDER = ROOT / "experiments"
 SCORES = FOLDER / "scores"
@@ -38,15 +41,37 @@ class Experiment:
 
     Attributes:
         title: where it is in the paper, and what it is.
-        cells: what is run; None if it is measured otherwise.
+        measure: its scores, by so many processes.
         show: scores to Markdown.
         draw: scores to a figure.
+        script: where it is measured.
     """
 
     title: str
-    cells: Callable[[], list[Cell]] | None
+    measure: Callable[[int], pd.DataFrame]
     show: Callable[[pd.DataFrame], str]
     draw: Callable[[pd.DataFrame], None] | None = None
+    script: ModuleType = cells
+
+    @property
+    def code(self) -> str:
+        """Digest of the code that measures it."""
+        return digest_of(Path(str(self.script.__file__)))
+
+
+def cells_of(make: Callable[[], list[Cell]]) -> Callable[[int], pd.DataFrame]:
+    """What measures the runs that `make` lists."""
+    return lambda jobs: cells.measure_all(make(), jobs)
+
+
+def show_intuition(scores: pd.DataFrame) -> str:
+    """Fig. 2."""
+    found = format_mean(scores["l and l'"].to_numpy())
+    return (
+        "| | paper | ours |\n|---|---|---|\n"
+        f"| k(C + l, C + j) | {intuition.PRINTED} | {intuition.PRINTED}, by the choice of gamma |\n"
+        f"| k(C + l, C + l') | 0.99 | {found} |"
+    )
 
 
 def draw_predictions(scores: pd.DataFrame) -> None:
@@ -118,58 +143,69 @@ def show_complexity(scores: pd.DataFrame) -> str:
 
 
 EXPERIMENTS: dict[str, Experiment] = {
+    "intuition": Experiment(
+        "Figure 2: similarity of coalitions on a circle, 5 owners",
+        lambda _: intuition.measure(),
+        show_intuition,
+        script=intuition,
+    ),
     "utility-mnist": Experiment(
         "Figure 3: utility prediction, MNIST, 6 owners",
-        partial(cells.figure_of_predictions, "mnist-6"),
+        cells_of(partial(cells.figure_of_predictions, "mnist-6")),
         show_predictions,
         draw_predictions,
     ),
     "utility-calih": Experiment(
         "Figure 4: utility prediction, California housing, 6 owners",
-        partial(cells.figure_of_predictions, "calih-6"),
+        cells_of(partial(cells.figure_of_predictions, "calih-6")),
         show_predictions,
         draw_predictions,
     ),
     "again": Experiment(
         "MNIST and California housing, 6 owners, trained again; not in the paper",
-        cells.table_of_new_trainings,
+        cells_of(cells.table_of_new_trainings),
         show_new_trainings,
     ),
     "exact": Experiment(
         "Table 1: exact Shapley values, CIFAR-10 and California housing, 8 owners",
-        partial(cells.table_of_exact_values, "shapley"),
+        cells_of(partial(cells.table_of_exact_values, "shapley")),
         show_values,
     ),
     "permutation": Experiment(
         "Figure 5: permutation sampling, MNIST, 10 owners",
-        cells.figure_of_orders,
+        cells_of(cells.figure_of_orders),
         show_orders,
         partial(lines, x="more", measures=["MSE", "Pearson"], file="paper-permutation.png"),
     ),
     "uncertainty": Experiment(
         "Figure 6: uncertainty, MNIST, 5 owners",
-        cells.figure_of_uncertainty,
+        cells_of(cells.figure_of_uncertainty),
         show_uncertainty,
         partial(bands, owners=["highest", "lowest"], file="paper-uncertainty.png"),
     ),
     "eta": Experiment(
-        "Figure 7: label weight, Moon, 6 owners", cells.figure_of_eta, show_eta, draw_eta
+        "Figure 7: label weight, Moon, 6 owners", cells_of(cells.figure_of_eta), show_eta, draw_eta
     ),
     "imdb": Experiment(
-        "Table 2: IMDb, 10 owners", partial(cells.table_of_texts, "imdb-10"), show_texts
+        "Table 2: IMDb, 10 owners", cells_of(partial(cells.table_of_texts, "imdb-10")), show_texts
     ),
     "imdb-20": Experiment(
-        "Table 3: IMDb, 20 heterogeneous owners", cells.table_of_many_owners, show_many_owners
+        "Table 3: IMDb, 20 heterogeneous owners",
+        cells_of(cells.table_of_many_owners),
+        show_many_owners,
     ),
     "complexity": Experiment(
-        "Table 4: cost of a distance, as multiples of SSW's", None, show_complexity
+        "Table 4: cost of a distance, as multiples of SSW's",
+        lambda _: complexity.measure(),
+        show_complexity,
+        script=complexity,
     ),
     "sst2": Experiment(
-        "Table 6: SST-2, 10 owners", partial(cells.table_of_texts, "sst2-10"), show_texts
+        "Table 6: SST-2, 10 owners", cells_of(partial(cells.table_of_texts, "sst2-10")), show_texts
     ),
     "banzhaf": Experiment(
         "Table 7: exact Banzhaf values, CIFAR-10 and California housing, 8 owners",
-        partial(cells.table_of_exact_values, "banzhaf"),
+        cells_of(partial(cells.table_of_exact_values, "banzhaf")),
         show_values,
     ),
 }
@@ -219,4 +255,8 @@ def tables_of_the_page(scores: dict[str, pd.DataFrame]) -> dict[str, str]:
             continue
         some = frame["trainings"].isin(ON_THE_PAGE[name]) if name in ON_THE_PAGE else slice(None)
         shown[name] = EXPERIMENTS[name].show(frame[some])
-    return {name: text.strip() for name, text in shown.items()}
+    made = {name: mark(read_digest(SCORES / f"{name}.csv"), name) for name in scores}
+    return {
+        name: text.strip() + (f"\n\n{made[name]}" if name in made else "")
+        for name, text in shown.items()
+    }

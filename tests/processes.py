@@ -12,7 +12,11 @@ ROWS = np.array([5, 8, 13, 20, 40, 90])
 def features(members):
     """Any fixed vector per coalition will do for a sketch."""
     basis = np.random.default_rng(1).normal(size=(N, 8))
-    return Features(members, ROWS, lambda eta, p, C, raw=False: np.tanh((eta + raw) * C @ basis))
+
+    def vectors(eta, p, C, view=(False, None)):
+        return np.tanh((eta + view[0]) * C @ basis)
+
+    return Features(members, ROWS, vectors)
 
 
 def split(rng, evaluated=20):

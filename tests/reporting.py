@@ -1,6 +1,7 @@
 """Valuations made by hand, without a training, for tests of figures and of the report."""
 
 import json
+import re
 from dataclasses import fields, replace
 
 import numpy as np
@@ -276,3 +277,38 @@ def codes(v, *severities):
 def only_line(v, start):
     (line,) = [line for line in v.explain().split("\n") if line.startswith(start)]
     return line
+
+
+def words_outside(text):
+    """How many words of an answer are outside of its tables and notes."""
+    parts = [part for part in text.split("\n\n") if not part.startswith("owner ")]
+    lines = [line for part in parts for line in part.split("\n") if not line.startswith("- ")]
+    reason = r"^Not payable: .*"  # a note
+    return len(" ".join(re.sub(reason, "Not payable:", line) for line in lines).split())
+
+
+def three_results():
+    """Results over time: "new" joins, then "owner 0" leaves, rows of "owner 1" change.
+
+    In the last one "owner 2" has moved by far.
+    """
+    marks = {f"rows of owner {i}": "r" for i in range(4)}
+    first = small(4, provenance={"fingerprints": marks}, covariance=1e-4 * np.eye(4))
+    first = replace(first, owners=tuple(f"owner {i}" for i in range(4)), mean=np.full(4, 0.1))
+    first = first.with_facts(evaluated=20)
+    finished = pd.DataFrame(
+        {"finished": ["2026-01-01T10:00:00+00:00", "2026-02-01T10:00:00+00:00"]}
+    )
+    second = small(5, provenance={"fingerprints": marks}, covariance=1e-4 * np.eye(5))
+    second = replace(
+        second,
+        owners=(*first.owners, "new"),
+        mean=np.array([0.11, 0.1, 0.1, 0.1, -0.05]),
+        evaluations=finished,
+    ).with_facts(evaluated=26)
+    third = replace(first, owners=(*first.owners[1:], "new"), mean=np.array([0.1, 0.5, 0.1, -0.05]))
+    marks = {**marks, "rows of owner 1": "other"}
+    third = third.with_facts(
+        evaluated=25, failures={("new",): "no"}, provenance={"fingerprints": marks}
+    )
+    return [first, second, third]

@@ -89,8 +89,10 @@ def open_store(path):
         seed=SimpleNamespace(description="0", digest="s1"),
     )
     owners = dict(a="1", b="2", c="3")
-    origin = SimpleNamespace(setting=setting, owners=owners, by_content=False)
-    return Store(origin, SimpleNamespace(path=path, accept_model=False))
+    origin = SimpleNamespace(
+        setting=setting, owners=owners, by_content=False, validation=None, rows={}
+    )
+    return Store(origin, SimpleNamespace(path=path, accept_model=False, revalidate=False))
 
 def use(new):
     global path, store

@@ -20,7 +20,7 @@ ROOT = {"_types", "checks", "errors", "files", "metrics", "notes", "spec", "word
 MAY_IMPORT = {
     "game": set(),
     "data": {"game"},
-    "predictor": {"game"},
+    "predictor": {"game", "data"},
     "utility": {"game", "data"},
     "training": {"game", "data", "utility"},
     "store": {"game", "data", "utility", "training"},
@@ -49,26 +49,26 @@ EXCEPTIONS = {
 
 MANY_PARAMETERS = {
     *("valuation.value.value", "valuation.valuer.__init__", "utility.model.__init__"),
-    "cli.resume.resume",
+    *("valuation.quote.quote", "cli.resume.resume"),
 }
 """Entry points: what a user may state is a keyword or an option each."""
 
 LINES = {
-    "root": 1_055,
-    "game": 1_308,
-    "data": 1_162,
-    "predictor": 1_926,
-    "utility": 1_532,
+    "root": 1_146,
+    "game": 1_418,
+    "data": 1_250,
+    "predictor": 1_971,
+    "utility": 1_832,
     "training": 898,
-    "store": 1_116,
-    "result": 1_865,
+    "store": 1_302,
+    "result": 2_284,
     "baselines": 613,
-    "valuation": 3_108,
-    "benchmark": 608,
-    "report": 1_783,
-    "tables": 2_075,
-    "runs": 1_943,
-    "cli": 1_046,
+    "valuation": 3_733,
+    "benchmark": 617,
+    "report": 2_052,
+    "tables": 2_185,
+    "runs": 2_328,
+    "cli": 1_211,
 }
 """Lines of code that a room may have, docstrings and comments apart. A ratchet: a change that needs
 more raises its room's number and says why in the commit; one that needs less lowers it."""
@@ -239,6 +239,8 @@ def test_the_public_names_are_these_and_importing_them_imports_nothing_heavy():
         *("InformationGain",),
         *("InputError", "Interrupted", "LeastCore", "ModelUtility", "NotPayableError", "Owners"),
         *(
+            "Precedence",
+            "Quote",
             "Score",
             "Semivalue",
             "StoreError",
@@ -249,9 +251,9 @@ def test_the_public_names_are_these_and_importing_them_imports_nothing_heavy():
             "baselines",
             "benchmark",
         ),
-        *("beta_shapley", "engines", "estimators", "from_game", "from_table", "kernels"),
-        *("leave_one_out", "metrics", "notes", "plots", "read_evaluations", "shapley", "stopping"),
-        *("strategies", "tables", "to_game", "value"),
+        *("beta_shapley", "engines", "estimators", "from_game", "from_table", "history", "kernels"),
+        *("leave_one_out", "metrics", "notes", "plots", "precedence", "quote"),
+        *("read_evaluations", "shapley", "stopping", "strategies", "tables", "to_game", "value"),
     ]
     assert all(getattr(dupre, name).__doc__ for name in dupre.__all__)
     assert set(dupre.__all__) <= set(dir(dupre))

@@ -127,6 +127,7 @@ def test_examples_that_start_processes_or_tell_forty_sources_apart_run():
     assert "95 % interval" in run_elsewhere(ROOT / "examples/dask_cluster.py")
     printed = run(ROOT / "examples/many_owners.py")
     assert "95 % interval" in printed
+    assert "Quote for Eve (100 rows), after 3 trainings" in run(ROOT / "examples/market.py")
     assert "least value: source 37, source 38, source 39, source 40." in printed
 
 

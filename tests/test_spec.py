@@ -62,7 +62,6 @@ def test_what_is_written_is_read(spec):
     ("old", "new", "complaint"),
     [
         ("version = 2", "version = 1", "it has version 1, this dupre knows version 2; use the"),
-        ("version = 2", "", "it has version None"),
         ("version = 2", "version =", "it is not TOML"),
         ("seed = 0", 'seed = "0"', r"seed in \[values\] of it is '0', expected `int`, got `str`"),
         ("seed = 0", "seed = true", "seed in .* is True, expected `int`, got `bool`"),
@@ -85,6 +84,10 @@ def test_a_file_that_was_edited_badly_is_named(old, new, complaint):
     assert old in text
     with pytest.raises(InputError, match=complaint):
         loads(text.replace(old, new, 1), "it")
+
+
+def test_a_file_that_a_person_writes_needs_no_version():
+    assert loads(dumps(PLAIN).replace("version = 2", "", 1), "it") == PLAIN
 
 
 ODD = ["nan", "-inf", "1e999", "-1", f"1{'0' * 400}", f"1{'0' * 5000}", "true", '""', '"\\u0000"']
@@ -115,6 +118,13 @@ def test_a_changed_file_is_refused_or_its_choices_are_known(data):
         ({"semivalues": []}, "--semivalue is .*length >= 1"),
         ({"prior_mean": 3}, "--prior-mean is 3, expected `str`"),
         ({"jobs": 0}, "^--jobs must be 1 or more, or -1 for one per core, got 0"),
+        (
+            {"price": "cheap"},
+            "^--price must be that of an hour, above zero, such as 1.20/h .*'cheap'",
+        ),
+        ({"price": "0/h"}, "^--price must be that of an hour, above zero"),
+        ({"price": "CHF 1 EUR/h"}, "^--price must be that of an hour, above zero"),
+        ({"price": "1.20/day"}, "^--price must be that of an hour, above zero"),
         ({"jobs": 2, "dask": "tcp://127.0.0.1:8786"}, "state --jobs .* or --dask .*, not both"),
         ({"validation": "v.csv"}, "state --validation FILE or --holdout PART, not both"),
     ],
@@ -132,9 +142,31 @@ def test_a_change_keeps_what_is_none_and_a_conflict_says_what_differs():
     assert PLAIN.conflict(PLAIN.change(target="z")) == "target 'y', not 'z'"
     assert PLAIN.conflict(PLAIN.change(model="forest")) == "model (not set), not 'forest'"
     assert PLAIN.conflict(PLAIN.change(drop=["a", "b"])) == "drop (none), not a, b"
+    folds = spec_of(path="/d.csv", owner="owner", target="y", folds=5)
+    default = spec_of(path="/d.csv", owner="owner", target="y")
+    told = "folds 10 (the default; 5 above 2,000 rows)"
+    assert default.conflict(folds) == f"{told}, not 5"
+    assert folds.conflict(default) == f"folds 5, not {told.removeprefix('folds ')}"
+    assert PLAIN.conflict(folds) == "holdout 0.25, not (not set)"  # then folds have no default
     assert PLAIN.change(amount=7).payment == Payment(7.0)
 
     twice = PLAIN.after("dupre value", ("x",)).after("dupre resume", ("x",))
     assert twice.after("dupre resume", ("x",)) == twice
     assert twice.history == History(("dupre value", "dupre resume"), ("x",))
     assert PLAIN.conflict(twice) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "hour"),
+    [
+        ("1.20/h", "1.20 at 1.2/h"),
+        ("CHF 1.20/h", "CHF 1.20"),
+        ("1.20 CHF / h", "CHF 1.20"),
+        ("$3/h", "$ 3.00"),
+        (" 1200/h ", "1,200.00 at 1200/h"),
+    ],
+)
+def test_a_price_is_a_number_with_or_without_a_currency(text, hour):
+    price = PLAIN.change(price=text).machine.hourly
+    assert price.of(3600) == hour
+    assert PLAIN.machine.hourly is None

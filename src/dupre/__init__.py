@@ -21,9 +21,12 @@ if TYPE_CHECKING:
         StoreError,
     )
     from dupre.game import estimators
+    from dupre.game.precedence import Precedence, precedence
     from dupre.game.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
     from dupre.predictor import kernels
     from dupre.report import plots
+    from dupre.result.history import history
+    from dupre.result.quotes import Quote
     from dupre.result.valuation import Valuation
     from dupre.store.frames import read_evaluations
     from dupre.store.store import Stored
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from dupre.utility.score import Score
     from dupre.valuation import stopping, strategies
     from dupre.valuation.question import LeastCore
+    from dupre.valuation.quote import quote
     from dupre.valuation.value import value
     from dupre.valuation.valuer import Valuer
 
@@ -54,6 +58,8 @@ __all__ = [
     "ModelUtility",
     "NotPayableError",
     "Owners",
+    "Precedence",
+    "Quote",
     "Score",
     "Semivalue",
     "StoreError",
@@ -68,11 +74,14 @@ __all__ = [
     "estimators",
     "from_game",
     "from_table",
+    "history",
     "kernels",
     "leave_one_out",
     "metrics",
     "notes",
     "plots",
+    "precedence",
+    "quote",
     "read_evaluations",
     "shapley",
     "stopping",
@@ -87,7 +96,10 @@ _NAMES_OF = {
     "errors": (
         "DupreError EngineError EvaluationError InputError Interrupted NotPayableError StoreError"
     ),
+    "game.precedence": "Precedence precedence",
     "game.semivalues": "Semivalue banzhaf beta_shapley leave_one_out shapley",
+    "result.quotes": "Quote",
+    "result.history": "history",
     "result.valuation": "Valuation",
     "store.frames": "read_evaluations",
     "store.store": "Stored",
@@ -97,6 +109,7 @@ _NAMES_OF = {
     "utility.model_free": "DataVolume InformationGain",
     "utility.score": "Score",
     "valuation.question": "LeastCore",
+    "valuation.quote": "quote",
     "valuation.value": "value",
     "valuation.valuer": "Valuer",
 }

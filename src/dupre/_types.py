@@ -24,3 +24,7 @@ NOTHING: Ints = np.empty(0, dtype=np.int64)
 
 Task: TypeAlias = Literal["classification", "regression"]
 """The learning task."""
+
+View: TypeAlias = tuple[bool, tuple[int, int] | None]
+"""How a kernel looks at rows: whether as they were given, and by how many directions and levels if
+not by as many as dupre takes."""

@@ -66,6 +66,8 @@ class Metric:
         for_more: if the metric is for two classes, the one to take for more.
         words: what it is called within a sentence.
         unit: of a change of it; "points" for scores that people read in per cent.
+        sentence: what scores say to an owner, of `{all}` data and of `{none}`. `{all:%}` is in per
+            cent, `{all:loss}` without the minus of a loss.
         common: whether it is named where a metric is to be chosen.
         also_called: names of it that are not the scorer's.
     """
@@ -85,6 +87,7 @@ class Metric:
     for_more: str = ""
     words: str = ""
     unit: str = ""
+    sentence: str = ""
     common: bool = False
     also_called: tuple[str, ...] = ()
 
@@ -453,10 +456,16 @@ def _area(average: str, model: Any, X: Any, y: NDArray[Any]) -> Callable[[Floats
 _of_classes = partial(Metric, task="classification")
 _share = partial(_of_classes, bounds=(0.0, 1.0), unit="points")
 _of_chances = partial(_of_classes, probabilities=True)
-_area_of = partial(_share, words="the area under the ROC curve")
+_area_of = partial(
+    _share,
+    words="the area under the ROC curve",
+    sentence="everybody's data order {all:%} of pairs rightly, guessing {none:%}",
+)
 _of_numbers = partial(Metric, task="regression")
 _loss = partial(_of_numbers, bounds=(-math.inf, 0.0))
 _like_r2 = partial(_of_numbers, bounds=(-math.inf, 1.0), floor="no data")
+_EXPLAINED = "everybody's data explain {all:%} of the differences"  # no data explain none of them
+_OFF = "{} {{all:loss}} with everybody's data, {{none:loss}} without"
 
 _RATIOS = {
     "f1": (_f1, "the F1 score"),
@@ -465,11 +474,19 @@ _RATIOS = {
     "jaccard": (_jaccard, "the Jaccard score"),
 }
 _ROWS = [
-    _share("accuracy", terms=_accuracy, counts_rows=True, words="accuracy", common=True),
+    _share(
+        "accuracy",
+        terms=_accuracy,
+        counts_rows=True,
+        words="accuracy",
+        sentence="with everybody's data {all:%} right, by guessing {none:%}",
+        common=True,
+    ),
     _share(
         "balanced_accuracy",
         terms=partial(_ratio, _recall, "true"),
         words="balanced accuracy",
+        sentence="{all:%} right per class with everybody's data, guessing {none:%}",
         common=True,
     ),
     *(
@@ -491,10 +508,17 @@ _ROWS = [
         bounds=(-math.inf, 0.0),
         terms=_log_loss,
         counts_rows=True,
+        sentence="log loss {all:loss} with everybody's data, {none:loss} by guessing",
         common=True,
         also_called=("logloss",),
     ),
-    _of_chances("neg_brier_score", bounds=(-math.inf, 0.0), terms=_brier, counts_rows=True),
+    _of_chances(
+        "neg_brier_score",
+        bounds=(-math.inf, 0.0),
+        terms=_brier,
+        counts_rows=True,
+        sentence="Brier score {all:loss} with everybody's data, {none:loss} by guessing",
+    ),
     _of_chances("d2_log_loss_score", bounds=(-math.inf, 1.0), floor="no data"),
     _of_chances("d2_brier_score", bounds=(-math.inf, 1.0), floor="no data"),
     _area_of("roc_auc", ranks=partial(_area, ""), for_more="roc_auc_ovr", also_called=("auc",)),
@@ -503,24 +527,42 @@ _ROWS = [
     # A mean over pairs of classes, a median and a maximum are no functions of means over rows.
     _area_of("roc_auc_ovo", probabilities=True),
     _area_of("roc_auc_ovo_weighted", probabilities=True),
-    _like_r2("r2", terms=_r2, squares=True, words="R²", common=True),
-    _like_r2("explained_variance", terms=_explained_variance, squares=True),
+    _like_r2("r2", terms=_r2, squares=True, words="R²", sentence=_EXPLAINED, common=True),
+    _like_r2("explained_variance", terms=_explained_variance, squares=True, sentence=_EXPLAINED),
     _like_r2("d2_absolute_error_score"),
     _like_r2("d2_pinball_score"),
     _like_r2("d2_tweedie_score"),
-    _loss("neg_mean_absolute_error", terms=_absolute_error, common=True, also_called=("mae",)),
+    _loss(
+        "neg_mean_absolute_error",
+        terms=_absolute_error,
+        sentence="off by {all:loss} on average with everybody's data, {none:loss} without",
+        common=True,
+        also_called=("mae",),
+    ),
     _loss(
         "neg_root_mean_squared_error",
         terms=partial(_root, _squared_error),
         squares=True,
+        sentence=_OFF.format("root mean square error"),
         common=True,
         also_called=("rmse",),
     ),
-    _loss("neg_mean_squared_error", terms=_squared_error, squares=True, also_called=("mse",)),
-    _loss("neg_mean_absolute_percentage_error", terms=_relative_error, also_called=("mape",)),
+    _loss(
+        "neg_mean_squared_error",
+        terms=_squared_error,
+        squares=True,
+        sentence=_OFF.format("mean squared error"),
+        also_called=("mse",),
+    ),
+    _loss(
+        "neg_mean_absolute_percentage_error",
+        terms=_relative_error,
+        sentence=_OFF.format("relative error"),
+        also_called=("mape",),
+    ),
     _loss("neg_mean_squared_log_error", terms=_squared_log_error),
     _loss("neg_root_mean_squared_log_error", terms=partial(_root, _squared_log_error)),
-    _loss("neg_median_absolute_error"),
+    _loss("neg_median_absolute_error", sentence=_OFF.format("median error")),
     _loss("neg_mean_gamma_deviance"),
     _loss("neg_mean_poisson_deviance"),
     _loss("neg_max_error"),

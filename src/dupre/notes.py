@@ -87,6 +87,8 @@ class Code(StrEnum):
     """All utilities to predict from are equal."""
     TWO_UTILITIES = "two_utilities", BEWARE
     """The utilities to predict from are only two numbers."""
+    FEW_UTILITIES = "few_utilities", BEWARE
+    """The utilities to predict from are a few numbers, each of which came often."""
     NO_MIDDLE_SIZES = "no_middle_sizes", BEWARE
     """No group between single owners and nearly all of them is evaluated."""
     DECISIVE_TRAINING = "decisive_training", BEWARE
@@ -125,6 +127,10 @@ class Code(StrEnum):
     """Coalitions hold the same rows, and are evaluated once."""
     SAME_OWNERS = "same_owners", BEWARE
     """Owners hold the same rows, and are worth the same."""
+    PRECEDENCE = "precedence"
+    """Values depend on who joined first."""
+    LATER_COPIES = "later_copies"
+    """Owners hold the same rows and joined in turn: the later ones are worth what they add."""
     SAMPLED_COALITIONS = "sampled_coalitions"
     """Values are sums over a sample of the coalitions."""
     FLOOR = "floor"
@@ -159,14 +165,20 @@ class Code(StrEnum):
     """Only more validation rows can narrow the intervals."""
     FORECAST = "forecast"
     """What more evaluations would bring."""
+    COST = "cost"
+    """How long more evaluations would take."""
     EFFICIENCY_GAP = "efficiency_gap"
     """The values do not add up to the gain of all owners."""
     STALE = "stale"
     """Stored evaluations are not used, because rows have changed."""
+    SCORED_ELSEWHERE = "scored_elsewhere"
+    """Stored evaluations are not used, because other rows validated then."""
     WARNINGS = "warnings"
     """A warning that trainings raised, or how many more kinds there are."""
 
     # Validation rows worth less than their number says.
+    NOT_VALIDATING = "not_validating"
+    """Rows of some owners train and do not validate, as those of a newcomer."""
     COPIED_ROWS = "copied_rows", BEWARE
     """Validation rows are copies of others and count once."""
     EQUAL_ROWS = "equal_rows", BEWARE
@@ -179,6 +191,8 @@ class Code(StrEnum):
     """Some folds lack a class, and count nothing."""
     DOMINANT_ROW = "dominant_row", BEWARE
     """One validation row outweighs the others."""
+    HEAVY_TAIL = "heavy_tail", BEWARE
+    """A few validation rows outweigh the others together."""
     MISSING_RESAMPLES = "missing_resamples", BEWARE
     """Some evaluations came without scores on resamples."""
     FEW_RESAMPLES = "few_resamples", BEWARE
@@ -235,9 +249,19 @@ class Code(StrEnum):
     """Payments go on in another run, and are booked there."""
     PAID_TO_FORMER = "paid_to_former"
     """What was paid to partners who have left."""
+    JOINED_AGAIN = "joined_again"
+    """What was paid to partners of the same names, who had left before."""
+    PAID_IN_ALL = "paid_in_all"
+    """What is paid together with what former partners got."""
     OTHER_CURRENCIES = "other_currencies"
     """What was paid in other currencies."""
 
+
+ABOUT_PAYMENTS = (
+    *(Code.PAID_OUTSIDE, Code.PAID_ELSEWHERE, Code.PAID_TO_FORMER, Code.JOINED_AGAIN),
+    *(Code.PAID_IN_ALL, Code.OTHER_CURRENCIES),
+)
+"""Codes of what belongs to payments, not to the values they are by."""
 
 _GRAVITY = {severity: place for place, severity in enumerate(Severity)}
 _PLACE = {code: place for place, code in enumerate(Code)}
@@ -251,7 +275,7 @@ ABOUT_TABLE = (
 GUESSED = frozenset({Code.EQUAL_UTILITIES, Code.TWO_UTILITIES, Code.NO_MIDDLE_SIZES})
 """Codes that say that utilities do not show how far those of other coalitions may lie."""
 
-TOO_NARROW = frozenset({Code.FEW_ROWS, Code.FEW_OF_A_CLASS, Code.DOMINANT_ROW})
+TOO_NARROW = frozenset({Code.FEW_ROWS, Code.FEW_OF_A_CLASS, Code.DOMINANT_ROW, Code.HEAVY_TAIL})
 """Codes that say that validation rows cannot tell how far others would lead."""
 
 MOST_IN_GROUP = 2
@@ -274,6 +298,7 @@ SHORT: Mapping[Code, str] = {
     Code.PART_UNDECIDED: "{part:%} of an amount is undecided: by chance it may go to others.",
     Code.EQUAL_UTILITIES: "All {count:,} utilities known are equal; the others are guessed.",
     Code.TWO_UTILITIES: "The utilities known are only two numbers; the others are guessed.",
+    Code.FEW_UTILITIES: "The utilities known are only {levels} numbers; jumps between are guessed.",
     Code.NO_MIDDLE_SIZES: "No group of middle size is trained; these are guessed.",
     Code.DECISIVE_TRAINING: (
         "{members:group} scored {utility:.3g}, others of this size about {typical:.3g}: check rows."
@@ -296,6 +321,7 @@ SHORT: Mapping[Code, str] = {
     Code.DOMINANT_OWNER: "One owner holds {part:%} of the validation rows.",
     Code.FOLDS_WITHOUT_CLASS: "{folds:,} folds lack a class, and count nothing.",
     Code.DOMINANT_ROW: "One validation row outweighs the others.",
+    Code.HEAVY_TAIL: "A few of the {rows:,} validation rows decide: they count as {effective:.0f}.",
     Code.MISSING_RESAMPLES: "{without:,} of {evaluations:,} evaluations have no resamples.",
     Code.FEW_RESAMPLES: "{resamples:,} resamples are too few; {needed:,} are the least.",
     Code.MIXED_RESAMPLES: "Trainings are scored on different numbers of resamples.",
@@ -309,6 +335,7 @@ SHORT: Mapping[Code, str] = {
     Code.EMPTY_COLUMN: "A column is empty in all validation rows: {column}.",
     Code.OTHER_RANGE: "Most validation rows lie outside the range trained on: {column}.",
     Code.PAID_TO_FORMER: "{names:names} left; {paid:,.2f} paid before is not counted.",
+    Code.JOINED_AGAIN: "{names:names} joined again, as new; {paid:,.2f} paid before not counted.",
     Code.UNSEEN_TEXTS: "Validation rows hold texts that no row to train on has: {column}.",
 }
 """The short form by code; `{fact}` is a fact of the note, in a form of `_Facts`. Of other codes it

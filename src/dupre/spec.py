@@ -25,15 +25,38 @@ VERSION = 2
 PER_OWNER = 6
 """Trainings per owner if neither a budget nor another limit is asked for."""
 
+FOLDS, FOLDS_OF_MANY, MANY_ROWS = 10, 5, 2_000
+"""Folds by default, and above so many rows, where one deal of them matters less."""
+
 EXTERNAL = "elsewhere"
 """Instead of a model, if trainings are done elsewhere."""
 
 _MOST = 2**53  # whole numbers up to here are exact as floats, which limits are compared with
 
+_MONEY = r"\s*([A-Za-z]{3}|[€£$¥])?\s*"
+_PRICE = re.compile(rf"{_MONEY}(\d{{1,15}}(?:\.\d+)?){_MONEY}/\s*h\s*")
+
 # A zero byte ends a path for the operating system: Python then raises what is no message.
 Text = Annotated[str, Meta(pattern="^[^\0]*$")]
 Count = Annotated[int, Meta(ge=1, le=_MOST)]
 Amount = Annotated[float, Meta(ge=0, le=_MOST)]
+
+
+class Price(Struct, frozen=True):
+    """What an hour of a run costs.
+
+    Attributes:
+        per_hour: a number above zero.
+        currency: such as CHF; "" if it is not stated.
+    """
+
+    per_hour: float
+    currency: str = ""
+
+    def of(self, seconds: float) -> str:
+        """What so many seconds cost, in words."""
+        amount = f"{self.per_hour * seconds / 3600:,.2f}"
+        return f"{self.currency} {amount}" if self.currency else f"{amount} at {self.per_hour:g}/h"
 
 
 class Section(Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,6 +94,8 @@ class Data(Files, frozen=True):
         task: "classification" or "regression"; by default the targets decide.
         drop: names of columns that are not used; what they hold is not checked.
         skip_empty: whether to leave out rows without an owner or a target.
+        cohorts: name of the column that says when an owner joined: a number, a date or a text that
+            sorts, the same in all its rows. Those who joined later are worth what they add.
     """
 
     path: Text
@@ -79,6 +104,7 @@ class Data(Files, frozen=True):
     task: Text | None = None
     drop: tuple[Text, ...] = ()
     skip_empty: bool = False
+    cohorts: Text | None = None
 
 
 class Utility(Section, frozen=True):
@@ -91,10 +117,10 @@ class Utility(Section, frozen=True):
     model: Text | None = None
     metric: Text | None = None
     validation: Text | None = None
-    folds: Annotated[int, Meta(ge=2, le=_MOST)] | None = None
+    holdout: Annotated[float, Meta(ge=0, le=1)] | None = None
     folds_by: Text | None = None
     folds_in_time: Text | None = None
-    holdout: Annotated[float, Meta(ge=0, le=1)] | None = None
+    folds: Annotated[int, Meta(ge=2, le=_MOST)] | None = None
     equal_owners: bool = False
     empty: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)] | None = None
     floor: Text | None = None
@@ -138,12 +164,13 @@ class Limits(Section, frozen=True):
 
 
 class Machine(Section, frozen=True):
-    """Where trainings run."""
+    """Where trainings run, and what an hour there costs."""
 
     jobs: int = 1  # a worker takes about a second to start, longer than small models train
     dask: Text | None = None
     timeout: Text | None = None
     skip_failures: bool = False
+    price: Text | None = None
 
     def __post_init__(self) -> None:
         """No number of processes, or two places to train in, cannot be meant."""
@@ -151,6 +178,20 @@ class Machine(Section, frozen=True):
             raise InputError(f"--jobs must be 1 or more, or -1 for one per core, got {self.jobs}")
         if self.dask and self.jobs != 1:
             raise InputError("state --jobs for this machine or --dask for a cluster, not both")
+        _ = self.hourly  # refuses what is no price
+
+    @property
+    def hourly(self) -> Price | None:
+        """The price as a number, of "1.20/h", "CHF 1.20/h" or "1.20 CHF/h"."""
+        if self.price is None:
+            return None
+        found = _PRICE.fullmatch(self.price)
+        if found is None or (found[1] and found[3]) or not float(found[2]) > 0:
+            raise InputError(
+                f"--price must be that of an hour, above zero, such as 1.20/h or CHF 1.20/h, got "
+                f"{self.price!r}"
+            )
+        return Price(float(found[2]), found[1] or found[3] or "")
 
 
 class Page(Section, frozen=True):
@@ -231,7 +272,7 @@ class Spec(Section, frozen=True):
             ours, theirs = asdict(getattr(self, section)), asdict(getattr(other, section))
             for name, mine in ours.items():
                 if mine != theirs[name]:
-                    return f"{name} {_show(mine)}, not {_show(theirs[name])}"
+                    return f"{name} {_show(name, mine)}, not {_show(name, theirs[name])}"
         return ""
 
 
@@ -269,7 +310,8 @@ def loads(text: str, name: str) -> Spec:
         found = tomllib.loads(text)
     except (ValueError, RecursionError) as cause:
         raise InputError(f"{name} is not TOML: {cause}") from cause
-    version = found.pop("version", None)
+    # A file that people write says none; one that an earlier dupre wrote says which.
+    version = found.pop("version", VERSION)
     if version != VERSION:
         raise InputError(
             f"{name} has version {version}, this dupre knows version {VERSION}; use the dupre that "
@@ -338,7 +380,9 @@ def _check_names(table: Mapping[str, Any], where: str, names: tuple[str, ...]) -
             )
 
 
-def _show(value: Any) -> str:
+def _show(name: str, value: Any) -> str:
+    if value is None and name == "folds":  # after `holdout`, which leaves no room for a default
+        return f"{FOLDS} (the default; {FOLDS_OF_MANY} above {MANY_ROWS:,} rows)"
     if isinstance(value, tuple):
         return ", ".join(value) or "(none)"
     return repr(value) if value not in ("", None) else "(not set)"

@@ -36,6 +36,9 @@ FORMULA = ("=", "+", "-", "@")
 ROWS_HELD_OUT = "rows held out"
 """The section of a provenance that numbers the rows of each owner that validate."""
 
+WEIGHTS = "weights of owners"
+"""The section of a provenance that has the part of a score that each owner's rows decide."""
+
 ROWS_OF = "rows of "
 """What the digest of an owner's rows is called among the fingerprints, before the name."""
 
@@ -116,6 +119,11 @@ def json_numbers(numbers: Iterable[float]) -> str:
     return json.dumps(plain, separators=(",", ":"))
 
 
+def deal_in_words(folds: int) -> str:
+    """What chance decided when rows were split into so many folds."""
+    return "split of the rows" if folds == 1 else "deal of the folds"
+
+
 def join_list(parts: Iterable[str], most: int = MOST_NAMED) -> str:
     """`a, b and c`; those after about `most` by number."""
     texts = list(parts)
@@ -172,3 +180,16 @@ def _in_powers(value: float, places: int) -> str:
         return "0"
     digits = math.floor(math.log10(abs(value))) + places
     return f"{value:.{max(0, digits)}e}"
+
+
+def format_time(seconds: float) -> str:
+    """Minutes and seconds, `1:05`, or hours too, `1:00:05`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def in_minutes(seconds: float) -> str:
+    """A time to plan by, `about 14 minutes`; "" below one minute: nobody plans by less."""
+    minutes = round(seconds / 60)
+    return f"about {count_things(minutes, 'minute')}" if minutes else ""

@@ -41,7 +41,9 @@ def test_an_error_nobody_thought_of_is_two_lines_and_debug_shows_where_it_comes_
 def test_every_verb_explains_itself_and_help_imports_nothing_heavy():
     overview = run("--help").stdout
     verbs = re.findall(r"^  (\w+)  ", overview, flags=re.MULTILINE)
-    every = "value resume demo show report pay verify compare predict init suggest record"
+    every = (
+        "value resume demo show history report pay verify compare predict quote init suggest record"
+    )
     assert " ".join(verbs) == every
     for verb in verbs:
         told = run(verb, "--help").stdout

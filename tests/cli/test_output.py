@@ -9,6 +9,8 @@ from command_tables import BOTH, ROLES, WINE, good, value
 from commands import COMMAND, environment, refuse, run, write_model
 from dupre.cli.output import ExitCode
 from dupre.runs.directory import RunDirectory
+from dupre.spec import SECTIONS
+from reporting import words_outside
 
 DOCS = Path(__file__).parents[2] / "docs/cli.md"
 
@@ -26,6 +28,26 @@ def results(path):
     return RunDirectory(path).results()
 
 
+def test_what_the_command_prints_has_at_most_60_words_outside_tables_and_notes(copy):
+    printed = (copy / "out.txt").read_text()
+    assert printed.count("\nowner ") == 2  # of two semivalues
+    paid = [run("pay", "dupre-wine", "--amount", 99, "--anyway", cwd=copy).stdout]
+    run("pay", "dupre-wine", "--amount", 99, "--anyway", "--book", cwd=copy)
+    rows = ("--for", "rows", "--minimum", 1, "--currency", "CHF")
+    paid += [run("pay", "dupre-wine", "--amount", 999, "--anyway", *rows, cwd=copy).stdout]
+    for text in (printed, *paid):
+        assert 10 < words_outside(text) <= 60, text
+
+
+def test_of_further_semivalues_the_table_alone_is_printed(finished):
+    printed = (finished / "out.txt").read_text()
+    first, title, table = printed.rsplit("\n\n", maxsplit=2)
+    shapley, banzhaf = results(finished / "dupre-wine")
+    assert first.startswith(f"{shapley.verdict.kind.capitalize()}.\n")
+    assert title == f"Banzhaf: {banzhaf.verdict.kind}."
+    assert f"\n\n{table}\n" in str(banzhaf)
+
+
 @pytest.mark.slow
 def test_quiet_prints_the_answer_and_errors_alone(place):
     write_model(place / "noisy_model.py", "print('fitting'); print('more', file=sys.stderr)")
@@ -37,6 +59,26 @@ def test_quiet_prints_the_answer_and_errors_alone(place):
     again = subprocess.run(asked, env=env, **how)  # also what other processes print
     assert (again.stderr, again.stdout) == ("", run("show", "run").stdout)
     assert refuse("resume", "run", "--until", "soon", "--quiet")
+
+
+def test_the_file_of_settings_on_the_page_names_all_of_them_and_is_one(place):
+    text = next(re.finditer(r"```toml\n(.*?)```", DOCS.read_text(), flags=re.DOTALL))[1]
+    told = {}
+    for section in re.split(r"^\[", text, flags=re.MULTILINE)[1:]:
+        keys = re.findall(r"^(\w+) =", section, flags=re.MULTILINE)
+        others = re.findall(r"\w+", " ".join(re.findall("#.*", section)))
+        told[section.partition("]")[0]] = {*keys, *others} - {"also", "and"}
+    assert told == {name: set(SECTIONS[name].__struct_fields__) for name in told}
+    assert {*told, "page", "payment", "history"} == set(SECTIONS)
+
+    (place / "study").mkdir()
+    (place / "study/settings.toml").write_text(text)
+    named = good().rename(columns={"who": "hospital", "y": "digit"})
+    named.to_csv(place / "study/hospitals.csv", index=False)
+    run("value", "--config", "study/settings.toml")  # relative paths begin at the file
+    spec = RunDirectory(place / "dupre-hospitals").spec()
+    assert spec.data.path == str(place / "study/hospitals.csv")
+    assert (spec.utility.folds, spec.values.seed) == (5, 1)
 
 
 @pytest.mark.slow

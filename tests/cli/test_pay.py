@@ -5,6 +5,8 @@ import subprocess
 from pathlib import Path
 from unittest.mock import Mock, patch
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import dupre
@@ -57,6 +59,58 @@ def test_values_that_are_not_payable_are_refused_with_a_code_of_its_own(data):
     assert "The table of payments has changed: payments.csv and the page have the new" in resumed
     (kept,) = re.findall(r"Payments before: (\S+)", resumed)
     assert (data / kept).read_text() == before != (data / "paid/payments.csv").read_text()
+
+
+def lung(rows=90, seed=1):
+    """By hospital, and mostly one outcome: a model of noise does worse than guessing."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(rows, 12))).add_prefix("x")
+    hospital = [f"hospital {i % 4}" for i in range(rows)]
+    return frame.assign(who=hospital, y=np.where(rng.random(rows) < 0.72, "dead", "alive"))
+
+
+def cereals(rows=60, seed=0):
+    """By maker, and few are hot: by a weak column all are called cold, which guessing does too."""
+    rng = np.random.default_rng(seed)
+    maker, hot = [f"maker {i % 3}" for i in range(rows)], np.arange(rows) % 7 == 0
+    return pd.DataFrame({"x": rng.normal(size=rows) + hot / 4, "who": maker, "y": hot.astype(int)})
+
+
+@pytest.mark.parametrize(
+    ("frame", "why"),
+    [
+        (lung(), r"all data together score worse \(0\.\d+\) than none \(0\.6889\)\."),
+        (cereals(), r"no gain: all data together score 0\.85, the same as none\."),
+    ],
+    ids=["lung", "cereals"],
+)
+def test_who_gains_nothing_by_pooling_is_told_so_and_nobody_is_paid(place, frame, why):
+    frame.to_csv(place / "data.csv", index=False)
+    done = value("--folds", "3", "--quiet", data="data.csv", budget=15)
+    assert re.match(f"Not payable: {why}\n", done.stdout)
+    assert "Next: " in done.stdout
+    refused = run("pay", "run", "--amount", "1000", code=ExitCode.NOT_PAYABLE)
+    assert refused.stdout == ""
+    assert re.search(f"(?i)not payable. {why}", refused.stderr)
+    assert not Path("run/payments.csv").exists()
+
+
+def test_both_intervals_of_a_payment_are_kept_each_with_its_name(paid):
+    printed = run(*ASKED, "1000", "--for", "rows", cwd=paid).stdout
+    assert re.search("95 % for these rows +95 % for the population", printed)
+    first, *_ = table(paid / "paid")
+    names = ["low", "high", "low_for_population", "high_for_population"]
+    assert [name for name in first if name.startswith(("low", "high"))] == names
+    told = json.loads(run(*ASKED, "1000", "--for", "rows", "--json", cwd=paid).stdout)
+    assert told["for_these_rows"]
+    assert {name: str(told["payments"][0][name]) for name in names} == {n: first[n] for n in names}
+    assert "95\u00a0% for these rows" in (paid / "paid/report.html").read_text()
+    run("report", "paid", "--statements", "st", "--only", first["owner"], cwd=paid)
+    (sheet,) = (paid / "st").iterdir()
+    assert "Payment, 95\u00a0% for these rows" in sheet.read_text()
+    other = json.loads(run(*ASKED, "1000", "--json", cwd=paid).stdout)
+    pairs = zip(told["payments"], other["payments"], strict=True)
+    assert all(one["low_for_population"] == two["low"] for one, two in pairs)
 
 
 def test_payments_are_printed_kept_and_part_of_every_later_page(paid):
@@ -193,7 +247,10 @@ def test_who_comes_again_under_an_old_name_is_another_partner(place):
     assert joined["owner 0"] == 3 * joined["owner 0"][:1]
     before, after = joined["owner 1"]
     assert before < after
-    assert re.search(r"\n- owner 1 left; \d+\.\d\d paid before is not counted\.\n", told)
+    again = r"\n- owner 1 joined again, as new; \d+\.\d\d paid before not counted\.\n"
+    assert re.search(again, told)
+    paid = f"{sum(entry['paid'] for entry in entries):.2f}"
+    assert f"\n- With these payments {paid} is paid in all.\n" in told
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ def test_signals_end_a_run_with_what_is_finished_and_the_way_to_go_on(data, name
     how = ("--model", f"ending_{code}.py:Own", "--budget", 5, "--run", "run", "--holdout", 0.2)
     done = run("value", *WINE, *how, cwd=data, code=code)
     assert signal.getsignal(getattr(signal, name)) is before
-    kept = "stopped; 2 evaluations so far are kept .*`dupre resume run` goes"
+    kept = "stopped; 2 trainings so far are kept .*`dupre resume run` goes"
     assert re.search(kept, done.stderr)
 
 

@@ -521,3 +521,92 @@ def test_an_unusable_mapping_is_refused_with_the_culprit():
     ):
         with pytest.raises(InputError, match=message):
             Owners.from_mapping(data, **options)
+
+
+# --- owners who join, leave and change
+
+
+def frames(*names):
+    return {
+        name: frame.drop(columns="firm")
+        for name, frame in frame_of_three_owners().groupby("firm")
+        if name in names
+    }
+
+
+def same_owners(found, expected):
+    assert found.names == expected.names
+    np.testing.assert_array_equal(found.contents, expected.contents)
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    np.testing.assert_array_equal(found.points.mean, expected.points.mean)
+    np.testing.assert_array_equal(vectors(found), vectors(expected))
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+def test_who_joins_leaves_or_changes_makes_the_owners_of_these_rows(name):
+    every = frame_of_three_owners()
+    before = Owners.from_frame(every, owner="firm", target="sold")
+    rest = Owners.from_frame(every[every.firm != name], owner="firm", target="sold")
+    rows = every[every.firm == name].drop(columns="firm")
+    same_owners(before.without(name), rest)
+    same_owners(rest.with_owner(name, rows), before)
+    same_owners(rest.with_owner(name, rows.drop(columns="sold"), rows["sold"]), before)
+    same_owners(before.with_rows(name, rows[::-1]), before)
+    assert len(before.with_rows(name, rows.head(1)).y) == len(every) - len(rows) + 1
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, list])
+def test_rows_of_any_kind_can_join(kind):
+    X, y, who = np.arange(12.0).reshape(6, 2), np.arange(6) + 0.5, list("aabbcc")
+    embed = {"embed": np.asarray} if kind is list else {}
+    every = Owners.from_arrays(kind(X), y, who, **embed)
+    some = Owners.from_arrays(kind(X[2:]), y[2:], who[2:], **embed)
+    same_owners(some.with_owner("a", kind(X[:2]), y[:2]), every)
+
+
+def test_the_task_stays_and_types_do_where_no_value_changes():
+    owners = Owners.from_arrays(np.arange(8).reshape(4, 2), [0, 1, 0, 1], [2, 2, 10, 10])
+    more = owners.with_owner(3, [[1.0, 2.0]], [1.0])
+    assert (more.names, more.task) == (("2", "3", "10"), "classification")
+    assert (more.X.dtype, more.y.dtype) == (owners.X.dtype, owners.y.dtype)
+    other = owners.with_owner(3, [[1.5, 2.0]], [1.0])
+    assert other.X.dtype == float
+
+
+def test_newcomers_are_embedded_like_the_others_and_workers_need_no_embedding():
+    def flat(X):
+        return X.reshape(len(X), -1)
+
+    images, y, who = (
+        np.random.default_rng(0).normal(size=(6, 2, 2)),
+        np.arange(6) + 0.5,
+        list("aabbcc"),
+    )
+    every = Owners.from_arrays(images, y, who, embed=flat)
+    some = Owners.from_arrays(images[:4], y[:4], who[:4], embed=flat)
+    same_owners(some.with_owner("c", images[4:], y[4:]), every)
+    assert some.embedded
+    assert some.without_points().embed is None
+
+
+def test_changes_of_owners_that_cannot_be_are_refused_by_name():
+    frame = frame_of_three_owners()
+    owners = Owners.from_frame(frame, owner="firm", target="sold")
+    rows = frames("a")["a"]
+    for change, message in (
+        (lambda: owners.with_owner("a", rows), "'a' already; with_rows"),
+        (lambda: owners.without("A"), r"no owner 'A' \(did you mean 'a'\?\)"),
+        (lambda: owners.with_rows("A", rows), r"no owner 'A' \(did you mean 'a'\?\)"),
+        (lambda: owners.without("a", "b"), "at least two owners, got 1: c"),
+        (lambda: owners.with_owner("d", rows.drop(columns="city")), "'d' lacks 'city'"),
+        (lambda: owners.with_owner("d", rows.assign(town=1)), "'a' lacks 'town'"),
+        (lambda: owners.with_owner("d", rows.drop(columns="sold")), "target column 'sold'"),
+        (lambda: owners.with_owner("d", rows.head(0)), "'d' has no rows"),
+        (lambda: owners.with_owner("d", rows.assign(size=np.nan)), "'size' of owner 'd' holds NaN"),
+        (lambda: owners.with_owner(" ", rows), "blank name"),
+    ):
+        with pytest.raises(InputError, match=message):
+            change()
+    numbers = Owners.from_arrays(np.eye(4), np.array([0.5, 1, 2, 3]), list("aabb"))
+    with pytest.raises(InputError, match="holds 'many'"):
+        numbers.with_owner("c", np.eye(4), ["many"] * 4)

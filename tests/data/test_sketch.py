@@ -285,7 +285,7 @@ def test_raw_rows_are_compared_as_they_were_given(kind, task):
     rows = np.column_stack([0.3 * X, 0.7 * e[code]])  # DUPRE Sec. 2.2
     theta = unit_directions(rows.shape[1], 20, seed=0)
     cache = module.SketchCache(owners, seed=0, resolution=resolution)
-    vectors = cache(0.3, 2, np.eye(3, dtype=bool), raw=True)
+    vectors = cache(0.3, 2, np.eye(3, dtype=bool), (True, None))
     for i, j in combinations(range(3), 2):
         sets = rows[owner == i], rows[owner == j]
         expected = ot.sliced_wasserstein_distance(*sets, projections=theta, p=2)

@@ -130,6 +130,27 @@ def test_data_kernel_is_the_exponential_of_a_power_of_the_distance(rho, eta, fea
     np.testing.assert_allclose(of_order_1, np.exp(-0.7 * sw1**rho), rtol=1e-6)
 
 
+@pytest.mark.parametrize("p", [1, 2])
+def test_the_papers_kernel_has_the_directions_and_levels_it_states(p):
+    rng = np.random.default_rng(0)
+    owners = Owners.from_arrays(rng.normal(size=(60, 4)), rng.normal(size=60), np.arange(60) % 6)
+    members = all_coalitions(6)
+
+    def distances(kernel, **cache):
+        features = Features(members, owners.rows, SketchCache(owners, seed=1, **cache))
+        return kernel.distances(features, features)
+
+    stated = kernels.paper(p=p, directions=7, levels=9).kernel
+    own = Resolution(7, 9, 512)
+    expected = distances(kernels.RawSlicedWasserstein(p=p), resolution=own)
+    np.testing.assert_array_equal(distances(stated), expected)
+    np.testing.assert_array_equal(distances(stated, resolution=Resolution(3, 4, 512)), expected)
+    assert not np.allclose(distances(kernels.paper(p=p).kernel), expected, rtol=1e-3)
+    for asked in ({"directions": 0}, {"levels": 2.5}):
+        with pytest.raises(InputError, match="must be a whole number of at least 1"):
+            kernels.paper(**asked)
+
+
 def test_kernels_without_vectors_or_with_parameters_that_are_not_valid_are_refused(features):
     with pytest.raises(InputError, match="without rows to compare"):
         SlicedWasserstein()(Features(features.members, features.rows), features)
@@ -406,5 +427,4 @@ def test_a_prior_says_what_was_asked_for():
     assert Prior().text == ""
     prior = Prior(1.0 * Membership(), mean=LinearInSize(), fixed="gamma", noise=0.1, plain=True)
     assert prior.text.startswith("kernel membership, prior mean linear in log(1 + rows), gamma fix")
-    assert isinstance(kernels.paper().kernel, kernels.Kernel)
-    assert "plain posterior" in kernels.paper().text
+    assert kernels.paper().text.startswith("kernel raw data, prior mean 0, plain posterior")

@@ -203,8 +203,33 @@ def test_no_distribution_on_a_lattice_has_less_than_the_least_variance(origin, s
 
 def test_numbers_of_the_lattice_and_continuous_utilities_have_none():
     votes = np.array([0.0, 3.0, 1.0, 1.0])
-    lattice = find_lattice(votes)
+    lattice = replace(find_lattice(votes), repeated=0.0)
     assert lattice.step == 1
     np.testing.assert_allclose(lattice.least_variance(np.arange(-4.0, 9.0)), 0, atol=1e-12)
     np.testing.assert_allclose(lattice.least_variance(np.array([0.5, 7.25])), [0.25, 0.1875])
     np.testing.assert_array_equal(NO_LATTICE.least_variance(np.array([0.5, 7.25])), 0)
+
+
+@pytest.mark.parametrize("common", [0.0, 0.1])
+def test_between_plateaus_a_utility_is_one_of_both_as_often_as_none_is_new(common):
+    plateaus = np.array([0.1, 0.5, 0.6 if common else 0.6 + 1e-3 * np.pi])
+    seen = np.append(np.repeat(plateaus, [5, 3, 1]), 0.9)  # two of ten came once
+    lattice = find_lattice(np.random.default_rng(0).permutation(seen))
+    assert lattice.step == pytest.approx(common)
+    assert lattice.repeated == pytest.approx(0.8)
+    np.testing.assert_allclose(lattice.seen, np.append(plateaus, 0.9))
+    mean = np.array([0.3, 0.5, 0.2, 0.0, 2.0])
+    inside = 0.8 * np.array([0.2 * 0.2, 0.0, 0.1 * 0.3, 0.0, 0.0])
+    np.testing.assert_allclose(lattice.least_variance(mean), inside, atol=1e-12)
+    alone = np.array([0.75])  # between two that came once
+    np.testing.assert_allclose(
+        lattice.least_variance(alone), replace(lattice, repeated=0.0).least_variance(alone)
+    )
+
+
+def test_numbers_that_never_repeat_are_no_plateaus():
+    u = np.random.default_rng(0).normal(size=30)
+    assert find_lattice(u).is_any
+    assert find_lattice(np.full(9, 0.3)).is_any
+    again = u * (1 + 1e-15 * np.arange(30))  # equal but for rounding
+    assert find_lattice(np.append(u, again)).repeated > 0.9

@@ -46,7 +46,7 @@ def test_each_sheet_has_what_it_is_called_after():
     ):
         assert [row[head.index(called)] for row in values] == pytest.approx(list(frame[name]))
     head, *payments = rows_of(book, "payments")
-    assert head == ["owner", "payment", "95 % from", "95 % to", "currency"]
+    assert head == ["owner", "payment", "95 % interval, from", "95 % interval, to", "currency"]
     assert sum(row[1] for row in payments) == pytest.approx(1_000)
     assert book["payments"]["B2"].number_format == "#,##0.00"
     told = rows_of(book, "notes")
@@ -59,7 +59,7 @@ def test_the_answer_has_the_table_of_owners_and_numbers_are_shown_as_the_page_do
     v = valuation(4)
     paid = v.payments(1_000, currency="CHF")
     for given, headings in (
-        (paid, ["owner", "payment CHF", "95 % from", "95 % to", "value"]),
+        (paid, ["owner", "payment CHF", "95 % interval, from", "95 % interval, to", "value"]),
         (None, ["owner", "value", "95 % from", "95 % to"]),
     ):
         book = opened(workbook([v], given))
@@ -75,7 +75,7 @@ def test_the_answer_has_the_table_of_owners_and_numbers_are_shown_as_the_page_do
         assert first["share"].number_format == "0.0%"
         if given:
             assert first["payment CHF"].number_format == "#,##0.00"
-            assert first["95 % from"].value == pytest.approx(paid.frame["low"].iloc[0])
+            assert first["95 % interval, from"].value == pytest.approx(paid.frame["low"].iloc[0])
     values = book["values"]
     assert {cell.number_format for cell in values[2][3:] if isinstance(cell.value, float)} == {
         "#,##0.0000",

@@ -12,6 +12,7 @@ import matplotlib
 import numpy as np
 import pytest
 
+import dupre
 from commands import NO_FIGURES
 from dupre import InputError, NotPayableError
 from dupre.errors import Remedy
@@ -19,7 +20,7 @@ from dupre.notes import Code, note
 from dupre.report.document import escape_text, spell_name
 from dupre.report.page import notebook_table, page, write
 from dupre.report.summary import grave_notes
-from reporting import HOSTILE, VARIANTS, bare, change, trainings, valuation
+from reporting import HOSTILE, VARIANTS, bare, change, three_results, trainings, valuation
 
 FIGURES = True
 VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -205,6 +206,33 @@ def test_hostile_names_and_texts_stay_text_isolated_from_its_direction():
     assert parsed.text.count("<script>1</script>") > 6
     assert escape_text(f"of {spell_name('שלום')} & co") == "of <bdi>שלום</bdi> &amp; co"
     assert escape_text("loose \u2068 mark") == "loose \\u2068 mark"
+
+
+def test_a_history_has_a_section_with_table_lines_and_figure_if_there_is_more_than_one_result():
+    results = three_results()
+    found = replace(dupre.history(results), not_read=("history/2/result.json (/a/b <i>)",))
+    shown = page(results[-1:], history=found)
+    parsed = Page(shown)
+    assert [one["id"] for one in parsed.all("section")].count("history") == 1
+    section = re.search('<section id="history".*?</section>', shown, re.S)[0]
+    assert "<details>" in section  # it opens on a click
+    words = Page(section).text
+    assert "Result 2: 2026-02-01, 26 coalitions trained (+6), sum" in words
+    assert "Joined: new." in words
+    assert "Left: owner 0. Other rows: owner 1." in words
+    assert "Not read: history/2/result.json (b <i>)." in words
+    columns = re.findall('<th scope="col">(.*?)</th>', section)
+    assert columns == ["Owner", "Result 1", "Result 2", "Result 3"]
+    cells = re.findall("<tr><th scope=.row.*?</tr>", section, re.S)
+    assert len(cells) == len(found.owners)
+    assert cells[-1].endswith("<td>left</td></tr>")
+    assert len(re.findall("<svg", section)) == 1
+    for none in (None, dupre.history(results[-1:])):
+        assert 'id="history"' not in without_figures(results[-1:], history=none)
+    hostile = dupre.history([valuation(names=HOSTILE)] * 2)
+    parsed = Page(page([hostile.valuations[-1]], history=hostile))
+    assert len(parsed.all("script")) == 1
+    assert parsed.all("img") == parsed.all("b") == []
 
 
 def test_owners_provenance_and_trainings_are_shown_in_order_and_alike_each_time():

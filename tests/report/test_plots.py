@@ -6,10 +6,12 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+import dupre
 from dupre import InputError, plots
 from dupre.report.plots import _place_in_plane
 from dupre.result.records import Evidence
-from reporting import HOSTILE, bare, change, exact, least_core, valuation
+from refusals import refused
+from reporting import HOSTILE, bare, change, exact, least_core, three_results, valuation
 
 FIGURES = [
     *(plots.values, plots.ranking, plots.utilities, plots.predictions, plots.distances),
@@ -169,6 +171,64 @@ def test_trained_and_predicted_utilities_are_drawn_apart_and_a_forecast_follows_
     reached, ahead = plots.uncertainty(valuation(), axes()).lines
     assert ahead.get_linestyle() == "--"
     assert reached.get_xydata()[-1] == pytest.approx(ahead.get_xydata()[0])
+
+
+def drawn(ax):
+    """Points that a figure of history has, as (value, place), and the values of interval ends."""
+    points = [
+        (float(x), float(y))
+        for container in ax.containers
+        for x, y in container.lines[0].get_xydata()
+    ]
+    segments = [s for c in ax.collections for s in c.get_segments() if len(s)]
+    return points, [(float(s[0, 0]), float(s[1, 0])) for s in segments if not np.isnan(s).any()]
+
+
+def test_a_history_has_the_interval_of_every_value_and_marks_who_joined_and_left():
+    results = three_results()
+    found = dupre.history(results)
+    ax = plots.history(found, axes())
+    ax.figure.draw_without_rendering()
+    assert labels(ax) == list(found.owners)
+    frame = found.to_frame()
+    known = frame[frame["value"].notna()]
+    points, ends = drawn(ax)
+    assert np.allclose(sorted(ends), sorted(zip(known["low"], known["high"], strict=True)))
+    place = {name: -4.0 * i for i, name in enumerate(found.owners)}  # three results and a gap
+    expected = [
+        (row.value, place[row.owner] - row.result + 1) for row in known.itertuples(index=False)
+    ]
+    # Who left is marked at its last value, below it.
+    gone = (float(results[1].values["owner 0"]), place["owner 0"] - 2)
+    assert np.allclose(sorted(points), sorted([*expected, gone]))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        *("joined", "rows changed", "left")
+    ]
+    assert ax.get_title() == "Results 1 to 3, from top to bottom"
+    same = plots.history(dupre.history(results[:1] * 2), axes())
+    assert same.get_legend() is None
+
+
+def test_of_a_long_history_of_many_owners_some_are_drawn_and_names_are_no_mathematics():
+    v = valuation(30)
+    ax = plots.history(dupre.history([v] * 9), axes())
+    ax.figure.draw_without_rendering()
+    order = [v.owners[i] for i in v.order]
+    assert labels(ax) == order[:10] + order[-10:]
+    assert len(drawn(ax)[0]) == 100
+    assert ax.get_title() == "Results 5 to 9, from top to bottom, 20 of 30 owners"
+    ax = plots.history(dupre.history([valuation(names=HOSTILE)] * 2), axes())
+    assert not any(text.get_parse_math() for text in ax.get_yticklabels() if "$" in text.get_text())
+
+
+def test_a_figure_of_history_is_written_as_its_name_says_or_not_at_all(tmp_path):
+    found = dupre.history(three_results())
+    for name, start in (("a.png", b"\x89PNG"), ("b.svg", b"<?xml"), ("c.PDF", b"%PDF")):
+        plots.save_history(found, tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)
+    refused("ends in .png, .svg or .pdf, got", plots.save_history, found, tmp_path / "d.jpg")
+    refused("cannot be written", plots.save_history, found, tmp_path / "nowhere/d.png")
+    assert {file.name for file in tmp_path.iterdir()} == {"a.png", "b.svg", "c.PDF"}
 
 
 def test_what_cannot_be_drawn_says_why():

@@ -310,7 +310,7 @@ def test_every_grave_note_has_a_short_form_without_names():
         *("first", "left", "all", "none", "probability", "needed", "outside", "utilities", "seen"),
         *("rows", "part", "most", "count", "score", "failed", "evaluated", "coalitions", "folds"),
         *("without", "evaluations", "resamples", "column", "utility", "typical", "counted"),
-        *("floor", "members"),  # statements leave out who they are
+        *("floor", "members", "effective", "levels"),  # statements leave out who they are
         *("names", "paid"),  # of payments, whose notes are on no statement
     }
 
@@ -457,3 +457,24 @@ def test_where_all_are_below_zero_nobody_is_worth_most():
     shown = page([v])
     assert "worth most" not in shown
     assert "Surely below zero: all owners." in shown
+
+
+def test_page_and_statement_say_whose_interval_stands_beside_a_payment():
+    v = change(three([0.3, 0.2, 0.1], std=0.02), validation=np.eye(3) / 1e4, validation_rows=80)
+    for alone, first, other in (
+        (True, "these rows", "the population"),
+        (False, "the population", "these rows"),
+    ):
+        paid = v.payments(600, for_these_rows=alone)
+        facts = dict(statements(v, [], paid)[0].facts)
+        row = paid.frame.iloc[0]
+        assert facts[f"Payment, 95 % for {first}"] == f"{row['low']:.2f} to {row['high']:.2f}"
+        assert f"Payment, 95 % for {other}" in facts
+        assert "Shapley value, 95 % for the population" in facts
+        assert "Shapley value, 95 % for these rows" in facts
+        assert not any("95 % interval" in name for name in facts)
+        heads = re.findall("<th scope=.col.>(.*?)</th>", page([v], paid=paid))
+        heads = [cell.replace("\u00a0", " ") for cell in heads]
+        assert heads[:4] == ["Owner", "Payment", f"95 % for {first}", "Value"]
+        second = heads.index("Owner", 1)
+        assert heads[second + 2 : second + 4] == [f"95 % for {first}", f"95 % for {other}"]

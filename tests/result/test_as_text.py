@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import dupre
+from dupre.metrics import TABLE
 from dupre.notes import Code, note
 from dupre.report.summary import answer
 from dupre.result.as_text import (
@@ -19,7 +20,7 @@ from dupre.result.records import Comparison
 from dupre.result.remarks import with_notes
 from dupre.wording import LONGEST_LINE
 from owners_and_games import make_owners
-from reporting import DIAGNOSTICS, SUBSIDY, VARIANTS, change, core, notes
+from reporting import DIAGNOSTICS, SUBSIDY, VARIANTS, change, core, notes, words_outside
 from reporting import small as valuation
 from reporting import valuation as made
 
@@ -107,20 +108,16 @@ def test_nothing_of_a_strangers_result_moves_the_terminal():
         assert max(map(len, show(change(v, notes=(long,))).split("\n"))) <= LONGEST_LINE
 
 
-def words_outside(text):
-    """Those of the first screen outside table and notes."""
-    first, table, last = text.split("\n\n")
-    assert table.startswith("owner ")
-    lines = [line for line in first.split("\n") if not line.startswith("- ")]
-    if lines[0].startswith("Not payable: "):  # a note
-        lines[0] = "Not payable:"
-    return len(" ".join([*lines, last]).split())
-
-
 ROWS = {"validation": np.eye(6) / 1e3, "covariance": np.eye(6) / 900, "validation_rows": 1_234}
 SCREENS = {
     **VARIANTS,
     "rows": lambda: [made(**ROWS)],
+    **{
+        f"rows of owners, {metric}": lambda metric=metric: [
+            made(**ROWS, validating={"owner 0": 0.5}, provenance={"settings": {"metric": metric}})
+        ]
+        for metric in ("balanced_accuracy", "neg_mean_absolute_error", "roc_auc", "r2")
+    },
     "rows and failures": lambda: [made(**ROWS, failures={("owner 0",): "no"})],
     "worthless": lambda: [made(grand=0.1)],
     "worse": lambda: [made(grand=0.05, **ROWS)],
@@ -155,14 +152,23 @@ def test_the_gravest_note_stands_first_and_what_pays_nobody_names_its_reason():
     assert gain == "Shapley: utility 0.1 with everybody's data, 0.1 without."
     assert leak == "- A column nearly determines the target: z."
     assert v.explain().startswith(f"{first}\nShapley values of 6 owners;")
-    assert "Next: resolve what stands above; more trainings do not." in str(v)
+    assert "Next: another model, metric or columns: by these there is nothing to share." in str(v)
 
 
 METRICS = {
     "accuracy": "with everybody's data 90 % right, by guessing 10 %",
-    "balanced_accuracy": "balanced accuracy 90 % with everybody's data, 10 % without",
-    "r2": "R² 0.9 with everybody's data, 0.1 without",
+    "balanced_accuracy": "90 % right per class with everybody's data, guessing 10 %",
+    "roc_auc": "everybody's data order 90 % of pairs rightly, guessing 10 %",
+    "f1_macro": "the F1 score macro 90 % with everybody's data, 10 % without",
+    "r2": "everybody's data explain 90 % of the differences",
     "my_own": "utility 0.9 with everybody's data, 0.1 without",
+}
+LOSSES = {
+    "neg_mean_absolute_error": "off by 0.5 on average with everybody's data, 2 without",
+    "neg_root_mean_squared_error": "root mean square error 0.5 with everybody's data, 2 without",
+    "neg_mean_absolute_percentage_error": "relative error 0.5 with everybody's data, 2 without",
+    "neg_log_loss": "log loss 0.5 with everybody's data, 2 by guessing",
+    "neg_brier_score": "Brier score 0.5 with everybody's data, 2 by guessing",
 }
 
 
@@ -172,6 +178,43 @@ def test_the_gain_is_in_the_words_of_its_metric(metric, words):
     assert gain_in_words(v) == words
     close = change(v, grand=0.1012, grand_predicted=True)
     assert ("about 10.1 %" in gain_in_words(close)) == (" %" in words)
+
+
+@pytest.mark.parametrize(("metric", "words"), LOSSES.items())
+def test_a_loss_is_told_as_people_know_it(metric, words):
+    v = made(provenance={"settings": {"metric": metric}}, grand=-0.5, empty=-2.0)
+    assert gain_in_words(v) == words
+
+
+def test_the_sentence_of_a_metric_is_one_line_of_known_places():
+    for metric in TABLE.values():
+        told = re.findall(r"{[^}]*}", metric.sentence)
+        assert set(told) <= {"{all:%}", "{none:%}", "{all:loss}", "{none:loss}"}
+        assert bool(told) == bool(metric.sentence)
+        assert ("loss}" in metric.sentence) == (bool(told) and metric.bounds[1] == 0)
+        assert len(metric.sentence.split()) <= 10
+    own = {"words": "", "unit": "", "sentence": "{all} {0} {all.real} {none:>99}"}
+    strange = made(provenance={"metric": own})  # from a result that somebody changed
+    assert gain_in_words(strange) == "0.9 {0} {all.real} {none:>99}"
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (Code.SEEN_ROWS, "validation rows that no model has seen."),
+        (Code.ONE_CLASS, "validation rows of every class."),
+        (Code.WORSE_THAN_NOTHING, "another model, metric or columns: by these there is nothing"),
+    ],
+)
+def test_what_no_training_repairs_is_told_with_what_does(code, told):
+    facts = {"seen": 3, "rows": 9, "all": 0.1, "none": 0.2}
+    v = with_notes(made(), [note(code, "it is so.", **facts), note(Code.FIRST_GUESS, "so.")])
+    assert what_next(v).startswith(told)
+
+
+def test_without_a_validation_file_the_next_rows_are_those_of_the_owners():
+    known = {**ROWS, "covariance": np.eye(6) / 999.9, "validating": {"owner 0": 0.5}}
+    assert what_next(made(**known)) == "more rows of owners, or an agreed file (about 4,900)."
 
 
 def test_what_next_follows_the_greatest_source_of_uncertainty():

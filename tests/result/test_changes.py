@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 import dupre
 from dupre import InputError
@@ -140,3 +141,21 @@ def test_more_trainings_of_the_same_game_move_nobody_by_more_than_explained():
         dupre.value(owners, game, budget=12, semivalue=dupre.banzhaf, progress=False).changes_since(
             found[0]
         )
+
+
+def test_a_result_without_a_store_knows_its_validation_rows_and_otherwise_that_is_said():
+    """In Python as by the command: what moved for the rows of both is told from their choice."""
+    owners = make_owners(3)
+    found = []
+    for seed in (0, 1):
+        utility = dupre.ModelUtility(Ridge(), owners, validation=dupre.Folds(3))
+        found.append(dupre.value(owners, utility, budget=7, seed=seed, progress=False))
+    changes = found[1].changes_since(found[0])
+    assert changes.same_rows
+    assert "\nBoth are scored on the same validation rows" in str(changes)
+    before, after = (v.with_facts(provenance={}) for v in found)
+    assert "Whether both are scored on the same validation rows is not known" in str(
+        after.changes_since(before)
+    )
+    numbers = change(result(marks={}), validation=None)
+    assert "scored" not in str(numbers.changes_since(change(numbers, validation=None)))

@@ -163,10 +163,10 @@ NO_RESULTS = {
     "": "this is no JSON",
     "[" * 100_000: "this is no JSON",
     "[]": "this is no result of dupre",
-    f"{HEAD}5}}": "has version 5 of the format, this dupre knows version 6; read it with the",
-    f"{HEAD}6}}": "is damaged: valuations is missing",
-    f'{HEAD}6, "valuations": [], {PARTS}}}': "holds no valuation",
-    f'{HEAD}6, "valuations": [], {PARTS}, "x": 1}}': "damaged: x is not known; the document has",
+    f"{HEAD}6}}": "has version 6 of the format, this dupre knows version 7; read it with the",
+    f"{HEAD}7}}": "is damaged: valuations is missing",
+    f'{HEAD}7, "valuations": [], {PARTS}}}': "holds no valuation",
+    f'{HEAD}7, "valuations": [], {PARTS}, "x": 1}}': "damaged: x is not known; the document has",
 }
 
 

@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dupre import InputError, NotPayableError
-from dupre.notes import Code, note, warnings
+from dupre.notes import Code, note, select, warnings
+from dupre.result.payments import MOST_NOTES
 from dupre.result.remarks import with_notes
+from dupre.result.uncertainty import OF_ROWS
 from reporting import UNKNOWN_ROWS, change, exact, valuation
 
 NUMBERS = st.lists(st.floats(-1, 1), min_size=1, max_size=12).filter(
@@ -123,6 +125,21 @@ def test_a_payment_outside_its_own_interval_is_said_with_the_reason_and_the_reme
     assert "by more repeats of trainings" in noisy.payments(10_000, anyway=True).notes[-1].text
 
 
+def test_of_notes_on_the_values_three_are_told_and_of_payments_all():
+    codes = (Code.LEAK, Code.SEEN_ROWS, Code.ONE_CLASS, Code.EMPTY_COLUMN)
+    found = [note(code, "a sentence.") for code in codes]
+    v = with_notes(near_zero_beside_a_certain_value(), found)
+    paid = v.payments(10_000, anyway=True)
+    left = len(paid.notes) - 1 - MOST_NOTES
+    *_, told, last = str(paid).split("\n")
+    assert left > 0
+    assert "is outside its own 95 % interval" in told
+    assert last == f"{left} more: `notes`"
+    assert paid.in_words("dupre show run --verbose").endswith(
+        f"{left} more: dupre show run --verbose"
+    )
+
+
 @settings(max_examples=50)
 @given(values=NUMBERS, cents=st.integers(1_200, 10**9))
 def test_rounding_alone_puts_no_payment_outside_its_interval(values, cents):
@@ -187,19 +204,46 @@ def test_values_that_are_not_payable_are_paid_only_anyway_which_is_said_with_the
     assert (sure.anyway, str(sure).split("\n")[0]) == (False, "Payable with reservations.")
 
 
-def test_payments_say_for_whom_their_intervals_are_and_how_wide_they_are_for_the_others():
+def test_payments_have_both_intervals_each_with_its_name():
     v = valuation(4)
-    assert UNKNOWN_ROWS in change(v, validation=None).payments(100).rule
-    known = change(v, validation=np.eye(4) / 1e6, validation_rows=80)
-    for alone in (False, True):
-        paid, other = (known.payments(100, for_these_rows=one) for one in (alone, not alone))
-        wide = float((other.frame["high"] - other.frame["low"]).max()) / 2
-        whom = ("the population that the 80 validation rows come from", "these alone")
-        if alone:
-            whom = ("these 80 validation rows", "the population they come from")
-        assert paid.for_these_rows == alone
-        assert f"Intervals are for {whom[0]}; for {whom[1]}, up to ± {wide:.2f}." in paid.rule
+    plain = change(v, validation=None).payments(100)
+    assert UNKNOWN_ROWS in plain.rule
+    assert list(plain.intervals) == ["95 % interval"]
+    parts = {"covariance": np.eye(4) / 5e3, "validation": np.eye(4) / 1e4}
+    known = change(v, **parts, validation_rows=80)
+    both = [known.payments(100, for_these_rows=alone) for alone in (False, True)]
+    for paid, other, name in zip(both, both[::-1], ("these_rows", "population"), strict=True):
+        assert paid.for_these_rows == (name == "population")
+        there = paid.frame[[f"low_for_{name}", f"high_for_{name}"]]
+        np.testing.assert_array_equal(there, other.frame[["low", "high"]])
+        assert select(known.notes, OF_ROWS)[0].text not in paid.rule
+    widths = [paid.frame.iloc[0]["high"] - paid.frame.iloc[0]["low"] for paid in both]
+    assert widths[1] < widths[0]
+    assert str(both[0]).split("\n")[2].split("  ")[-2:] == [
+        "95 % for the population",
+        "95 % for these rows",
+    ]
+    assert "95 % for these rows  95 % for the population" in " ".join(str(both[1]).split("   "))
     of_rows = change(v, covariance=np.eye(4) / 1e6, validation=np.eye(4) / 1e6, validation_rows=80)
-    assert of_rows.payments(100).rule.endswith("for these alone, payments are exact.")
+    frame = of_rows.payments(100).frame
+    assert (frame["low_for_these_rows"] == frame["payment"]).all()
     split = note(Code.ONE_SPLIT, "Another split is in no interval.")
     assert with_notes(known, [split]).payments(100).notes == (split,)
+
+
+def test_an_interval_that_is_too_wide_to_share_by_is_left_out():
+    v = change(valuation(2), mean=np.array([0.01, 0.01]), covariance=np.eye(2))
+    v = change(v, validation=np.eye(2), diagnostics=None, validation_rows=300)
+    paid = v.payments(100, for_these_rows=True, anyway=True)
+    assert paid.frame["low_for_population"].isna().all()
+    assert str(paid).count(" – ") + str(paid).count(" –\n") == 2
+
+
+def test_less_than_a_cent_of_doubt_is_no_certainty():
+    v = change(valuation(3, mean=np.array([0.5, 0.3, 0.2])), covariance=np.eye(3) / 1e5)
+    paid = v.payments(0.05)
+    frame = paid.frame
+    assert (frame["low"] < frame["high"]).all()
+    assert ((frame["low"] <= frame["payment"]) & (frame["payment"] <= frame["high"])).all()
+    wide = v.payments(50).frame
+    np.testing.assert_array_equal(frame["low"], np.floor(wide["low"] / 10 + 1e-9) / 100)

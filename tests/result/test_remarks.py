@@ -122,8 +122,6 @@ def test_a_result_with_nothing_to_tell_tells_and_warns_of_nothing():
 BEWARE = {
     "payments by a failed predictor": (change(core(), check=FAILED), "on check coalitions the "
         "predictor is not clearly better than the mean of their size; evaluate more."),
-    "not corrected": (valuation(uncorrected=True), "too few random coalitions are evaluated to "
-        "estimate the error of the predictor; the values are not corrected."),
     "no use": (of_r2(0.0), "the predictor is no better than a constant; evaluate more."),
     "worse than that": (of_r2(-1.0), "the predictor is no better than a constant; evaluate more."),
     "one training left": (valuation(first_left=1), "1 of the 7 most important coalitions is not "

@@ -59,7 +59,8 @@ def test_payments_of_a_least_core_are_exact_only_if_nothing_was_predicted():
         assert all(unmoved not in text and "xact" in text for text in told)
         assert "no coalition gains more" in known.explain()
     facts = [dict(one.facts) for one in statements(least_core(**rows), [])]
-    assert all(one["For these validation rows alone"] != "exact" for one in facts)
+    name = "Least core payment, 95 % for these rows"
+    assert all(one[name] != "exact" for one in facts)
 
 
 def test_more_trainings_are_called_of_no_use_only_if_they_are_for_every_owner():

@@ -8,9 +8,11 @@ import pytest
 
 import dupre
 from commands import RUN_FILES
+from dupre.result.remarks import with_notes
 from dupre.runs.directory import RunDirectory, spreadsheet
 from dupre.runs.ledger import Ledger
 from dupre.spec import spec_of
+from dupre.valuation.training_notes import cost_notes
 from owners_and_games import LoggedGame, make_owners
 
 SPEC = spec_of(path="/d.csv", owner="owner", target="y")
@@ -46,7 +48,7 @@ def test_what_was_asked_for_and_all_results_are_kept(directory, tmp_path, valuat
         assert kept == directory.path / "history" / str(number)
         assert (kept / "result.json").read_text() == before
         assert (kept / "values.csv").read_text() != (directory.path / "values.csv").read_text()
-    assert directory.earlier_owners == valuation.owners
+    assert directory.last_result.owners == valuation.owners
     both = [valuation, replace(valuation, semivalue="other")]
     directory.write_results(both)
     assert list(map(str, directory.results())) == list(map(str, both))
@@ -196,3 +198,13 @@ def test_a_spreadsheet_has_every_digit_and_formulas_are_only_names(valuation):
     tabs = replace(valuation, owners=("\tx", "\r=1", "\n=1", "plain = 1"))
     rows = list(csv.DictReader(io.StringIO(spreadsheet([tabs]), newline="")))
     assert [row["owner"] for row in rows] == ["\\tx", "\\r=1", "\\n=1", "plain = 1"]
+
+
+def test_the_way_on_says_what_it_takes_and_costs_if_that_is_a_minute_or_more(directory, valuation):
+    more = f"dupre resume {directory} --budget +4"
+    assert directory.way_on(valuation) == more
+    slow = with_notes(valuation, cost_notes(90.0))
+    assert directory.way_on(with_notes(valuation, cost_notes(7.0))) == more
+    assert directory.way_on(slow) == f"{more} (about 6 minutes)"
+    directory.write_spec(SPEC.change(price="CHF 2.40/h"))
+    assert directory.way_on(slow) == f"{more} (about 6 minutes, CHF 0.24)"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dupre import InputError
-from dupre.notes import Code
+from dupre.notes import ABOUT_PAYMENTS, Code, select
 from dupre.runs.ledger import Ledger, book, check_returns, differences, read_ledger, with_paid
 from dupre.spec import Payment
 from reporting import exact
@@ -59,13 +59,14 @@ def test_who_leaves_is_booked_so_that_a_later_namesake_is_another_partner(v):
     assert [one.code for one in paid.notes if one.code == Code.PAID_TO_FORMER] == []  # it got 0
     moved, _ = booked(first, replace(v, owners=("Zoe", "owner 1", "owner 2", "owner 3")), 700)
     _, paid = booked(moved, v, 700)
-    (told,) = [one for one in paid.notes if one.code == Code.PAID_TO_FORMER]
-    assert {one["owner"]: one["paid"] for one in told.facts["partners"]} == {
-        "owner 0": 400.0,
-        "Zoe": 400.0,
-    }
-    assert told.short == "owner 0 and Zoe left; 800.00 paid before is not counted."
-    assert "400.00 to owner 0 (joined by entry 1) and 400.00 to Zoe (joined by" in told.text
+    left, again, total = select(paid.notes, ABOUT_PAYMENTS)
+    assert left.short == "Zoe left; 400.00 paid before is not counted."
+    assert again.short == "owner 0 joined again, as new; 400.00 paid before not counted."
+    assert again.facts["partners"] == [{"owner": "owner 0", "joined": 1, "paid": 400.0}]
+    assert "not counted: 400.00 to owner 0 (joined by entry 1)." in again.text
+    last, _ = booked(moved, v, 700)
+    assert total.facts == {"paid": sum(last.paid("CHF").values())} == {"paid": 1_500.0}
+    assert total.short == "With these payments 1,500.00 is paid in all."
 
 
 def test_money_that_an_owner_has_got_is_paid_back_only_if_that_is_stated(v):

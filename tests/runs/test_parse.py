@@ -43,7 +43,7 @@ SUM = 1.0 * (DATA * kernels.Size()) + MEMBERSHIP + 1.0 * kernels.Linear()
     [
         ("default", "linear", kernels.Prior(mean=LinearInSize())),
         ("Paper", "constant", kernels.paper()),
-        ("gp-binary", "constant", kernels.Prior(MEMBERSHIP, plain=True)),
+        ("gp-binary", "constant", kernels.paper_process(kernels.Membership())),
         ("membership", "0.5", kernels.Prior(MEMBERSHIP, mean=kernels.Constant(0.5))),
         ("data * size + membership+linear", "constant", kernels.Prior(SUM)),
     ],
@@ -59,6 +59,8 @@ def test_kernels_and_means_by_name(kernel, mean, prior):
         ("Half-active: Ada", Active(uniform=True, focus=("Ada",))),
         ("active:Ada, Ben", Active(focus=("Ada", "Ben"))),
         ('active:["Ada, Ltd"]', Active(focus=("Ada, Ltd",))),
+        ("active-per-second", Active(per="second")),
+        ("active-per-second:Ada", Active(per="second", focus=("Ada",))),
         ("uniform", Uniform()),
     ],
 )
@@ -80,6 +82,7 @@ REFUSED = [
     ({"prior_mean": "quadratic"}, "--prior-mean 'quadratic' is not known"),
     ({"strategy": "random"}, "--strategy 'random' is not known; expected active, h"),
     ({"strategy": "uniform:Ada"}, "--strategy 'uniform:Ada' is not known"),
+    ({"strategy": "active-per-second", "model": "elsewhere"}, "needs the seconds of trainings"),
     ({"strategy": "active:A,B,C"}, "focus must be one owner or a pair"),
 ]
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dupre.runs.owner_changes import OwnerChanges
 from dupre.runs.plan import plan
 from prepared_runs import ROWS, prepare, prepare_from, table
 
@@ -42,6 +43,28 @@ def test_a_plan_names_the_columns_how_low_a_score_counts_and_what_scoring_costs(
     assert "lower scores than -2 count as that (--floor changes it)" in words
     assert "called 200 times more for each model" in words
     assert "called" not in plan(prepare(table()), "run", 0)
+
+
+def test_models_are_not_given_the_column_of_groups_and_the_plan_says_if_that_of_times(place):
+    patients = table(patient=np.arange(ROWS) // 4)
+    run = prepare(patients, folds=4, folds_by="patient")
+    assert "patient" not in run.column_names
+    assert "left out: patient (folds are made by it)\n" in plan(run, "run", 0)
+    (place / "piped.py").write_text(
+        "from sklearn.pipeline import make_pipeline\n"
+        "from sklearn.linear_model import LogisticRegression\n"
+        "model = make_pipeline(LogisticRegression())\n"
+    )
+    run = prepare(patients, folds=4, folds_by="patient", model="piped.py:model")
+    assert "patient" not in run.column_names
+    assert prepare(table(), folds=2, folds_by="who").column_names == ["x", "k", "day"]
+
+    by_time, told = {"folds": 4, "folds_in_time": "day"}, "models are given day, too (or --drop it)"
+    run = prepare(table(), **by_time)
+    assert "day" in run.column_names
+    assert f"              {told}\n" in plan(run, "run", 0)
+    assert told not in plan(prepare(table(), **by_time, drop=["day"]), "run", 0)
+    assert told not in plan(prepare(table()), "run", 0)
 
 
 def test_a_plan_counts_only_trainings_that_have_a_weight_and_can_be_done_twice():
@@ -118,9 +141,11 @@ def test_the_plan_says_how_numbers_and_dates_are_read():
 
 
 def test_who_joins_and_who_leaves_is_named_and_so_are_sheets_not_read():
-    said = plan(prepare(table()), "run", 9, before=("site 0", "site 1", "site 2", "old"))
-    assert "new: site 3; the result before is kept in its history" in said
-    assert "no longer there: old; " in said
+    changes = OwnerChanges(("site 3",), ("old",), valid=4, of=9)
+    said = plan(prepare(table()), "run", 9, changes.lines)
+    assert "new: site 3\n" in said
+    assert "no longer there: old\n" in said
+    assert "valid: 4 of 9 trainings of the result before, which is kept in its history" in said
     assert "new: " not in plan(prepare(table()), "run", 9)
     gaps = table(y=np.where(np.arange(ROWS) < 7, None, table()["y"]))
     words = plan(prepare(gaps, skip_empty=True), "run", 0)
@@ -154,3 +179,20 @@ def test_a_plan_warns_of_a_single_validation_row_and_counts_it_as_one(place):
     assert "1 validation row cannot show how much others would change the values" in text
     assert "1 rows" not in text
     assert "1 validation rows" not in text
+
+
+def test_a_plan_says_how_long_trainings_take_and_what_that_costs():
+    table(x=table()["x"] + 1).to_csv("rows.csv", index=False)
+    priced = {"validation": "rows.csv", "price": "CHF 3/h"}
+    said = plan(prepare(table(), budget=15, **priced), "run", 5, each=60.0)
+    assert "10 more are expected to take about 10 minutes, CHF 0.50\n" in said
+    twice = plan(prepare(table(), budget=15, **priced, jobs=2), "run", 5, each=60.0)
+    assert "10 more are expected to take about 5 minutes, CHF 0.25\n" in twice
+    hour = plan(prepare(table(), **priced, time="4m"), "run", 5, each=60.0)
+    assert "about 4 more are expected to fit into the time, CHF 0.20\n" in hour
+    alone = plan(prepare(table(), budget=15, validation="rows.csv"), "run", 5, each=60.0)
+    assert "about 10 minutes\n" in alone
+    for nothing in (None, 1e-3):  # not known, or not worth a word
+        assert "expected" not in plan(prepare(table(), budget=15, **priced), "run", 5, each=nothing)
+    until = plan(prepare(table(), **priced, until="±0.01"), "run", 5, each=60.0)
+    assert "expected" not in until  # as many as it takes

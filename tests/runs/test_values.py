@@ -68,6 +68,17 @@ def test_a_result_says_which_rows_are_held_out_if_they_are_no_file_of_their_own(
     assert not file.facts.validating
 
 
+def test_rows_that_count_nothing_are_not_said_to_validate(tmp_path):
+    write_small(tmp_path, y=[1] + 59 * [0])
+    asked = ("value", *SMALL, "--budget", 3, "--metric", "roc_auc", "--seed", 1)
+    plan = run(*asked, cwd=tmp_path).stderr
+    v = dupre.Valuation.from_json((tmp_path / "dupre-data/result.json").read_text())
+    assert v.facts.validation_rows < 20
+    told = f"{v.facts.validation_rows} of 60 rows count once"
+    assert f"  validation  60 rows: 10 folds (seed 1), {told}\n" in plan
+    assert v.facts.provenance["utility"]["validation"].endswith(told)
+
+
 def test_values_from_the_store_say_the_same_of_their_trainings_as_the_run(tmp_path):
     (tmp_path / "own.py").write_text(
         "import warnings\n"

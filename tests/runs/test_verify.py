@@ -268,9 +268,9 @@ def test_a_flipped_utility_is_found_by_its_checksum_or_by_the_values(place):
         row = db.execute(f"SELECT {COLUMNS} FROM evaluations WHERE id = 2").fetchone()
         db.execute("UPDATE evaluations SET checksum = ? WHERE id = 2", (checksum(row[:-1]),))
     found, left = verify()
-    what = f"utility of {row[0]}"
-    assert found["result.json", what]["recomputed"] == row[4]
-    assert found["result.json", what]["kept"] == row[4] - 0.125
+    what, flipped = f"utility of {row[0]}", row[COLUMNS.split(", ").index("utility")]
+    assert found["result.json", what]["recomputed"] == flipped
+    assert found["result.json", what]["kept"] == flipped - 0.125
     assert any(name.startswith("value of ") for _, name in found)
     assert left == {}
 

@@ -204,7 +204,7 @@ def test_the_length_of_other_owners_labels_does_not_matter():
 def counted(monkeypatch):
     """Every time that all rows are fingerprinted."""
     made = []
-    module = importlib.import_module("dupre.valuation.value")  # `dupre.value` is the function
+    module = importlib.import_module("dupre.valuation.source")
     monkeypatch.setattr(
         module, "of_owners", lambda owners: made.append(owners) or of_owners(owners)
     )

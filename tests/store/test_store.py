@@ -163,7 +163,10 @@ def test_the_first_utility_of_a_training_stays_and_zero_has_no_sign(path):
 def test_the_file_itself_refuses_a_second_utility_or_both_or_neither(path):
     with open_store(path) as store:
         store.save(success())
-    columns = "coalition, contents, repeat, attempt, warnings, seconds, finished, worker, checksum"
+    columns = (
+        "coalition, contents, validation, repeat, attempt, warnings, seconds, finished, worker, "
+        "checksum"
+    )
     for utility, failed, reason in [
         ("utility", "NULL", "UNIQUE"),
         ("NULL", "NULL", "CHECK"),

@@ -5,7 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dupre.tables.columns import Columns, columns_of, kind, place, tidy, whole_as_text
+from dupre import InputError
+from dupre.tables.columns import kind, place, tidy, whole_as_text
+from dupre.tables.features import Columns, columns_of
 from refusals import refused
 
 
@@ -144,3 +146,23 @@ def test_columns_can_be_dropped_but_one_must_be_left():
     refused("cannot drop 'y': it is the owner or the target", sorted_out, drop=["y"])
     refused(r"no column is left .*'x': asked for", sorted_out, drop=["x"])
     refused("found none", columns_of, TABLE[["o", "y"]], owner="o", target="y")
+
+
+def test_of_a_table_of_texts_alone_it_is_said_which_cells_fit_no_form_and_what_to_do():
+    def left(texts):
+        frame = TABLE[["o", "y"]].assign(x=texts)
+        with pytest.raises(InputError) as caught:
+            columns_of(frame, owner="o", target="y")
+        return "".join(map(str, caught.value.parts))
+
+    shares = [f"{i / 8} %" for i in range(120)]
+    told = left([*shares[:-1], "12.5"])
+    assert (
+        "'x': 120 different texts in 120 rows. Of 'x' most cells are percentages such as " in told
+    )
+    assert "but not '12.5' (1 of 120 cells): write all alike, or leave cells empty, or " in told
+    assert told.endswith("'x=decimal-point'")
+    told = left([*shares[:60], *(f"{i / 8} kg" for i in range(60))])
+    assert "'0.0 %', but not '0.0 kg' (60 of 120 cells): write all alike, or leave cells" in told
+    assert told.endswith("empty")  # no form reads both
+    assert left([f"id{i}" for i in range(120)]).endswith("120 different texts in 120 rows")

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from dupre.data.owners import Owners
 from dupre.notes import Code
 from dupre.tables import doubts
-from dupre.tables.columns import columns_of
+from dupre.tables.features import columns_of
 from dupre.tables.numbers import Form
 from dupre.utility.model import ModelUtility
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import dupre
 from dupre.data.digests import digest
-from dupre.tables.columns import columns_of
+from dupre.tables.features import columns_of
 from dupre.tables.models import NAMES, NearestClassifier, embed_for, metric, model
 from refusals import refused
 

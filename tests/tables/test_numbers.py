@@ -206,6 +206,17 @@ def test_forms_are_told_in_words():
         "a decimal comma, d and f as dates, day first, e as text"
     )
     assert all(Form(name).words for name in FORMS)
+    for text, words in (
+        ("6'621 | 12", "numbers with thousands by apostrophe"),
+        ("1 250,5 | 0,5", "numbers with a decimal comma and thousands by blank"),
+        ("CHF 6’621 | CHF 1’000", "CHF amounts with thousands by apostrophe"),
+        ("1,5 | 0,25", "numbers with a decimal comma"),
+    ):
+        (reading,) = find_readings(cells(text))
+        assert reading.form.words == words
+        assert read_column(cells(text), reading.form)[1].words == words  # as a run goes on
+        (again,) = parse_forms(write_forms({"c": reading.form})).values()
+        assert again == reading.form
 
 
 WAYS = {

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from dupre.tables.columns import Columns
+from dupre.tables.features import Columns
 from dupre.tables.preprocessing import as_levels, as_numbers, describe_steps, preprocessor
 
 COLUMNS = Columns(("x", "flag"), ("c", "mix"), ("d",), (("notes", "99 different texts"),))

@@ -17,8 +17,10 @@ from sklearn.preprocessing import StandardScaler
 import dupre
 from dupre.data.owners import Owners
 from dupre.errors import InputError
+from dupre.notes import Code, has, select
 from dupre.utility.describe import describe
 from dupre.utility.folds import deal, default_folds, shares_of_owners
+from dupre.valuation.validation_rows import validation_notes
 
 
 def rows(n=90, owners=3, seed=0, classes=True):
@@ -234,8 +236,35 @@ def test_labels_reach_a_model_that_cross_validates_inside(inside):
 def test_a_row_that_a_splitter_scores_twice_is_one_row():
     twice = make(RepeatedKFold(n_splits=3, n_repeats=2, random_state=0))
     assert (twice.equal_rows.counted, twice.equal_rows.repeated) == (90, 0)
+    scored = describe(twice).validation
+    assert sum(scored.shares.values()) == pytest.approx(1)
+    assert not has(validation_notes(scored), Code.COPIED_ROWS)
     with pytest.raises(InputError, match=r"GroupKFold cannot split .* state Folds\(by=LABELS\)"):
         make(GroupKFold(3))
+
+
+def test_rows_of_a_fold_without_a_class_count_nothing_and_no_model_is_trained_for_it():
+    X, _, who = rows(60)
+    y = (np.arange(60) % 20 == 0).astype(int)  # 3 rows for 6 folds
+    owners, trained = Owners.from_arrays(X, y, who), []
+
+    class Own(LogisticRegression):
+        def fit(self, X, y):
+            trained.append(len(y))
+            return super().fit(X, y)
+
+    utility = dupre.ModelUtility(Own(), owners, validation=dupre.Folds(6), metric="roc_auc")
+    dealt, scored = utility.first_deal, describe(utility).validation
+    useful = [test for test in dealt.tests if 0 < dealt.y[test].sum() < len(test)]
+    assert 0 < len(useful) < 6
+    counting = np.concatenate(useful)
+    assert describe(utility).validation_rows == len(counting) < 60
+    of_owner = np.bincount(owners.owner[dealt.row[counting]], minlength=3)
+    assert list(scored.shares.values()) == pytest.approx(of_owner / len(counting))
+    (told,) = select(validation_notes(scored), [Code.FOLDS_WITHOUT_CLASS])
+    assert told.facts["folds"] == 6 - len(useful)
+    utility(owners.names)
+    assert len(trained) == len(useful)
 
 
 def test_owners_can_weigh_alike():

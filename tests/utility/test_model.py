@@ -23,7 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.utility.model import ModelUtility, training_seed
+from dupre.utility.model import ModelUtility, optimism, training_seed
+from dupre.utility.score import Score
 from dupre.valuation.value import value
 
 
@@ -199,7 +200,7 @@ def test_a_single_class_may_be_of_any_kind(labels):
     utility = ModelUtility(GaussianNB(), owners, validation=(X[:80], y[:80]))
     assert utility(("0",)) == pytest.approx(50 / 80)
     assert utility(("1",)) == pytest.approx(30 / 80)
-    assert utility(()) == pytest.approx(50 / 80)
+    assert utility(()) == pytest.approx(50 / 80, abs=0.01)  # nearly always the better class
 
 
 @pytest.mark.parametrize("members", [("0", "1"), ("0", "2"), ("1", "2"), ("2",)])
@@ -261,8 +262,51 @@ def entropy(y):
 def test_no_data_score_as_the_best_constant_prediction(rows, metric, expected, request):
     owners, validation = request.getfixturevalue(rows)
     model = LogisticRegression() if rows == "iris" else Ridge()
-    utility = ModelUtility(model, owners, validation=validation, metric=metric, resamples=2)
+    how = {"validation": validation, "metric": metric}
+    utility = ModelUtility(model, owners, **how, resamples=0)
     assert utility(()) == utility.empty == pytest.approx(expected(validation[1]), abs=1e-12)
+    resampled = ModelUtility(model, owners, **how)
+    assert resampled(()) == pytest.approx(utility.empty, abs=0.05)
+    if metric != "accuracy":  # one constant is the best on every resample, or as good
+        assert resampled.empty == pytest.approx(utility.empty, abs=1e-12)
+
+
+def no_data_of(y):
+    X = np.arange(len(y), dtype=float)[:, None]
+    owners = Owners.from_arrays(X[:8], np.arange(8) % 2, np.arange(8) % 2)
+    return ModelUtility(GaussianNB(), owners, validation=(X, y.astype(int)))
+
+
+def test_the_larger_of_two_equally_frequent_classes_gains_less_by_being_chosen():
+    rng = np.random.default_rng(0)
+    drawn = [rng.integers(2, size=50) for _ in range(60)]
+    share = np.mean([np.bincount(y).max() / 50 for y in drawn])
+    assert share > 0.54
+    assert abs(np.mean([no_data_of(y).empty for y in drawn]) - 0.5) < 0.75 * (share - 0.5)
+    assert no_data_of(np.arange(50) % 2).empty == 0.5  # of equal strata nothing is chosen
+    assert no_data_of(np.arange(50) < 45).empty == pytest.approx(0.9, abs=1e-3)
+
+
+def test_optimism_is_the_mean_of_both_gaps_up_to_half_the_distance_of_the_worst():
+    def scores(*every):
+        return [Score(all_rows, np.array(found)) for all_rows, found in every]
+
+    first, second = (0.6, [0.7, 0.5, np.nan, 0.6]), (0.5, [0.4, 0.6, 0.9, 0.65])
+    # The second is chosen twice: 0.1 and 0.05 better there, and 0.1 worse on all rows each time.
+    assert optimism(scores(first, second)) == pytest.approx(0.05)  # half of 0.1
+    third = (0.2, [0.1, 0.1, 0.1, 0.1])
+    expected = (0.0 + 0.1 + 0.05 + 2 * 0.1) / 3
+    assert optimism(scores(first, second, third)) == pytest.approx(expected)
+    assert optimism(scores(third)) == optimism(scores(first, third)) == 0
+    assert optimism([Score(0.4), Score(0.6)]) == 0
+
+
+def test_on_resamples_no_data_have_the_same_taken_off():
+    utility = no_data_of(np.arange(50) % 5 > 1)
+    ones, zeros = utility(("1",)), utility(("0",))  # each owner holds one class
+    assert utility.empty < ones
+    expected = np.maximum(ones.resampled, zeros.resampled) - (ones - utility.empty)
+    np.testing.assert_allclose(utility.score_of_no_data().resampled, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("empty", [0.0, -3, 0.25])

@@ -7,6 +7,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import dupre
 from dupre.game.coalitions import from_names, random_of_sizes, to_names
+from dupre.game.semivalues import joining
 from dupre.notes import Code, warnings
 from dupre.report.page import page
 from dupre.report.statements import statements
@@ -163,9 +164,10 @@ def test_contributions_are_exact_if_all_is_evaluated_or_have_intervals_for_the_c
     pairs = np.random.default_rng(0).normal(size=(14, 14))
     both = np.triu(pairs, 1) + np.triu(pairs, 1).T
     valuer = dupre.Valuer(owners, empty=0.0)
-    for row in explain._weights(valuer.state, 6).members:
+    weights = explain._weights(valuer.state, joining(6), 512, 11, 6)
+    for row in weights.members:
         valuer.record(to_names(row, owners.names), float(row @ both @ row) / 2)
-    mean, half = explain._contributions_to(valuer.state, 6, None)
+    mean, half = explain._values(valuer.state, weights, None)
     assert (half > 0).all()
     error = np.abs(mean - both.sum(axis=1) * 6 / 13)
     assert (error > 1e-6).any()

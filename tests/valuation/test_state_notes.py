@@ -1,6 +1,9 @@
+from itertools import combinations
+
 import pytest
 
 import dupre
+from dupre.notes import Code
 from dupre.report.page import page
 from dupre.valuation.stopping import evaluated, within
 from dupre.valuation.strategies import Active, Corrected
@@ -78,6 +81,15 @@ def test_two_numbers_alone_are_told_and_nothing_is_called_sure():
     assert "only two numbers" not in value(SEVEN, majority, budget=127).explain()
     three = value(SEVEN, lambda members: majority(members) + 0.5 * (len(members) == 7), budget=28)
     assert "nothing shows" not in three.explain()
+
+
+@pytest.mark.parametrize(("levels", "told"), [(3, True), (9, True), (10, False)])
+def test_a_few_numbers_that_came_often_are_told(levels, told):
+    valuer = dupre.Valuer(SEVEN, empty=0.0)
+    for i, chosen in enumerate(list(combinations(SEVEN.names, 2)) + [(n,) for n in SEVEN.names]):
+        valuer.record(chosen, i % levels / 40)  # 28 of them
+    codes = [one.code for one in valuer.values().notes]
+    assert (Code.FEW_UTILITIES in codes) == told
 
 
 def test_a_rule_waits_where_utilities_are_two_numbers():

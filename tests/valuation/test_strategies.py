@@ -36,9 +36,13 @@ from owners_and_games import make_owners, smooth, value
 
 def test_counts_are_whole_numbers_and_focus_is_one_owner_or_two():
     for kind in (Active, Drawn, Uniform, Corrected):
-        for name, count in product(["batch", "first"], [0, -1, 2.5, "3", True]):
-            with pytest.raises(InputError, match=f"{name} must be a whole number of at least 1"):
+        for (name, least), count in product({"batch": 1, "first": 0}.items(), [-1, 2.5, "3", True]):
+            with pytest.raises(
+                InputError, match=f"{name} must be a whole number of at least {least}"
+            ):
                 kind(**{name: count})
+        with pytest.raises(InputError, match="batch must be a whole number of at least 1"):
+            kind(batch=0)
     for kind, count in product([Active, Drawn, Uniform], [-1, 4.0, None, "4"]):
         with pytest.raises(InputError, match="check must be a whole number of at least 0"):
             kind(check=count)
@@ -283,6 +287,30 @@ def test_active_batch_picks_what_the_literal_algorithm_picks(seed, functionals, 
     candidates = np.array([20, 3, 11, 7, 8])
     picks = active_batch(process.posterior(b, W), candidates, 3)
     assert picks.tolist() == literal_algorithm_2(process.inputs, b, W, candidates, 3)
+
+
+@pytest.mark.parametrize(("seed", "functionals", "count"), [(0, 1, 3), (1, 3, 6)])
+def test_per_second_a_batch_is_what_the_literal_algorithm_picks_for_its_price(
+    seed, functionals, count
+):
+    process, b, W = problem(seed, functionals)
+    every, posterior = np.arange(len(b)), process.posterior(b, W)
+    seconds = 0.2 + (b.members @ b.rows / 100.0) ** 2
+    before = posterior.functional_variance().sum()
+    picks: list[int] = []
+    for _ in range(count):
+        gains = {}
+        for g in np.setdiff1d(every, picks).tolist():
+            anew = condition_also_on(process, b, [*picks, g]).posterior(b, W)
+            gains[g] = (before - anew.functional_variance().sum()) / seconds[g]
+        picks.append(max(gains, key=gains.get))
+        after = condition_also_on(process, b, picks).posterior(b, W)
+        before = after.functional_variance().sum()
+    assert active_batch(posterior, every, count, seconds=seconds).tolist() == picks
+    by_training = active_batch(process.posterior(b, W), every, count).tolist()
+    assert picks != by_training  # prices do matter
+    equal = active_batch(process.posterior(b, W), every, count, seconds=np.full(len(b), 7.0))
+    assert equal.tolist() == by_training
 
 
 def test_active_batch_weighs_by_the_slope_of_a_curved_warp():

@@ -398,7 +398,9 @@ def seen_by_models(others):
 HUNDRED = np.arange(300, 400)
 JOINED = np.repeat(HUNDRED, np.random.default_rng(0).geometric(0.5, 100))
 TARGETS = np.random.default_rng(1).normal(size=40)
+COSTS = np.exp(np.random.default_rng(1).normal(size=300))
 MEDIAN = {"metric": "neg_median_absolute_error"}
+ABSOLUTE = {"metric": "neg_mean_absolute_error"}
 ROWS = {
     "equal rows": (lambda: utility_on(JOINED), Code.EQUAL_ROWS,
         {"repeated": len(JOINED) - 100, "rows": len(JOINED), "counted": len(JOINED)}),
@@ -414,8 +416,16 @@ ROWS = {
     "few that hardly count": (lambda: scored_by_class(3, 297, "accuracy"), None, {}),
     "few that count": (lambda: scored_by_class(3, 57, "accuracy"), Code.FEW_OF_A_CLASS,
         {"sick": 3}),
+    "few of the class of F1": (lambda: scored([1] * 29 + [0] * 100, metric="f1"),
+        Code.FEW_OF_A_CLASS, {"1": 29}),
+    "thirty of the class of F1": (lambda: scored([1] * 30 + [0] * 100, metric="f1"), None, {}),
+    "few others in F1": (lambda: scored([1] * 100 + [0] * 29, metric="f1"), None, {}),
+    "few where both count": (lambda: scored([1] * 29 + [0] * 100, metric="roc_auc"), None, {}),
     "usual targets": (lambda: scored(TARGETS), None, {}),
     "a far target": (lambda: scored(np.append(TARGETS, 7.0)), Code.DOMINANT_ROW, 41),
+    "a heavy tail": (lambda: scored(COSTS), Code.HEAVY_TAIL, 300),
+    "a light one": (lambda: scored(np.log(COSTS)), None, {}),
+    "a heavy one in a mean": (lambda: scored(COSTS, **ABSOLUTE), None, {}),
     "a far one in a median": (lambda: scored(np.append(TARGETS, 7.0), **MEDIAN), None, {}),
     "seen rows": (lambda: seen_by_models(0), Code.SEEN_ROWS, {"seen": 60, "rows": 60}),
     "some seen rows": (lambda: seen_by_models(20), Code.SEEN_ROWS, {"seen": 60, "rows": 80}),

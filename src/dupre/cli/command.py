@@ -17,10 +17,12 @@ from typer.core import TyperGroup
 
 from dupre.cli.compare import compare
 from dupre.cli.demo import demo
+from dupre.cli.history import history
 from dupre.cli.init import init
-from dupre.cli.output import ExitCode, command_message, open_streams, say
+from dupre.cli.output import command_message, open_streams, say, say_error
 from dupre.cli.pay import pay
 from dupre.cli.predict import predict
+from dupre.cli.quote import quote
 from dupre.cli.record import record
 from dupre.cli.report import report
 from dupre.cli.resume import resume
@@ -28,7 +30,6 @@ from dupre.cli.show import show
 from dupre.cli.suggest import suggest
 from dupre.cli.value import value
 from dupre.cli.verify import verify
-from dupre.errors import DupreError, NotPayableError
 
 
 class Verbs(TyperGroup):
@@ -59,11 +60,13 @@ EXAMPLES: dict[Callable[..., None], str] = {
     resume: "resume dupre-patients --budget +40",
     demo: "demo",
     show: "show dupre-patients",
+    history: "history dupre-patients --figure history.png",
     report: "report dupre-patients",
     pay: "pay dupre-patients --amount 10000 --currency CHF",
     verify: "verify dupre-patients",
     compare: "compare dupre-patients Basel Bern",
     predict: "predict dupre-patients --members Basel,Bern",
+    quote: "quote dupre-patients newcomer.csv --spend 3",
     init: "init patients.csv --owner hospital --target outcome --empty 0.5",
     suggest: "suggest dupre-patients -n 8 > next.csv",
     record: "record dupre-patients next.csv",
@@ -112,9 +115,4 @@ def run_command() -> None:
     except Exception as error:  # also of models and metrics: the user sees a line, not a traceback
         if debug:
             raise
-        if isinstance(error, DupreError):
-            say(f"Error: {command_message(error)}")
-        else:
-            say(f"Error: {type(error).__name__}: {error}\nAdd --debug to see where it comes from.")
-        refused = isinstance(error, NotPayableError)
-        sys.exit(ExitCode.NOT_PAYABLE if refused else ExitCode.WRONG)
+        sys.exit(say_error(error))

@@ -12,8 +12,8 @@ from dupre.spec import EXTERNAL
 
 
 @o.states(
-    "owner target empty floor bounds semivalues samples kernel prior_mean strategy task delimiter "
-    "drop decimal numbers encoding sheet skip_empty seed",
+    "owner target cohorts empty floor bounds semivalues samples kernel prior_mean strategy task "
+    "delimiter drop decimal numbers encoding sheet skip_empty seed",
     required="owner target empty",
 )
 def init(

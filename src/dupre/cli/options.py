@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -24,6 +25,11 @@ SETTINGS = {
     "owner": ("COLUMN", "Column that names the owner of a row."),
     "target": ("COLUMN", "Column that a model predicts."),
     "task": ("NAME", "classification or regression; by default the target decides."),
+    "cohorts": (
+        "COLUMN",
+        "Column of a number, date or text that sorts and says when an owner joined: its value is "
+        "the Shapley value among those who joined with it, added to all who joined before.",
+    ),
     "drop": ("COLUMN", "Leave a column out; repeatable."),
     "skip_empty": ("", "Leave out rows without an owner or a target, and say how many."),
     "delimiter": ("C", "Between the cells of a CSV file."),
@@ -92,7 +98,7 @@ SETTINGS = {
     "strategy": (
         "NAME",
         "What to train next: active (the default), half-active, uniform; active:OWNER for what "
-        "helps to value one owner.",
+        "helps to value one owner; active-per-second for what helps most for its time.",
     ),
     "budget": (
         "N",
@@ -112,6 +118,7 @@ SETTINGS = {
         "If a training fails, go on and predict its coalition; or stop, and train it again when "
         "the run goes on (the default).",
     ),
+    "price": ("P", "Of an hour of the run, such as 1.20/h: says what more trainings cost."),
     "amount": ("X", "To share among the owners."),
     "currency": ("CODE", "Such as CHF."),
     "negative": (
@@ -183,9 +190,11 @@ def as_spec(data: str | None, stated: Mapping[str, Any], **more: Any) -> Spec:
     return spec_of(**settings)
 
 
-def change_spec(spec: Spec, data: str | None, stated: Mapping[str, Any]) -> Spec:
+def change_spec(spec: Spec, file: Path, data: str | None, stated: Mapping[str, Any]) -> Spec:
     """The spec of a file of settings, with what is stated in place of its own."""
     settings = _settings(data, stated)
+    # From the file, not from where the command is typed: both then mean the same wherever it is.
+    spec = spec.change(**_located(_every_setting(spec), str(file.expanduser().parent)))
     tables = asdict(spec.utility)
     if any(settings[name] is not None for name in VALIDATION):  # one way excludes the others
         tables |= dict.fromkeys(VALIDATION)
@@ -200,20 +209,29 @@ VALIDATION = ("validation", "folds", "folds_by", "folds_in_time", "holdout")
 
 def _settings(data: str | None, stated: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by their names; None for what is not stated."""
-    settings = {**stated, "path": absolute(data) if data else None}
-    settings["semivalues"] = tuple(dict.fromkeys(stated["semivalues"] or ())) or None
-    if settings.get("validation"):
-        settings["validation"] = absolute(settings["validation"])
+    semivalues = tuple(dict.fromkeys(stated["semivalues"] or ())) or None
+    settings = {**stated, "path": data or None, "semivalues": semivalues}
+    return settings | _located(settings)
+
+
+def _every_setting(spec: Spec) -> dict[str, Any]:
+    return {name: one for part in asdict(spec).values() for name, one in asdict(part).items()}
+
+
+def _located(settings: Mapping[str, Any], base: str = "") -> dict[str, str]:
+    """Those of the settings that name files, with absolute paths; relative ones begin at `base`."""
+    paths = ((name, settings.get(name)) for name in ("path", "validation", "logo"))
+    found = {name: absolute(path, base) for name, path in paths if path}
     for name in ("model", "metric", "kernel"):
         place, colon, thing = (settings.get(name) or "").rpartition(":")
         if colon and place.endswith(".py"):
-            settings[name] = f"{absolute(place)}:{thing}"
-    return settings
+            found[name] = f"{absolute(place, base)}:{thing}"
+    return found
 
 
-def absolute(path: str) -> str:
-    """A path that stays valid in another directory."""
-    return os.path.abspath(os.path.expanduser(path))
+def absolute(path: str, base: str = "") -> str:
+    """A path that stays valid in another directory; a relative one begins at `base`."""
+    return os.path.abspath(os.path.join(base, os.path.expanduser(path)))
 
 
 def _parameter(name: str, kind: Any, option: Any, default: Any) -> Parameter:
@@ -277,13 +295,15 @@ MORE_SEMIVALUE = _option(
 )
 MOVED = _option("DATA", "Where the data are now, if they moved.", "--data")
 MOVED_VALIDATION = _option("FILE", "Where the validation rows are now.", "--validation")
+FIGURE = _option("FILE", "Draw it too: a png, svg or pdf file.", "--figure")
 JSON = _flag("Print JSON instead of a table.", "--json")
 VERBOSE = _flag("Print everything there is to know of the values.", "--verbose")
 QUIET = _flag("Print the answer and errors, nothing else.", "--quiet")
 STRICT = _flag("End with code 3 if anything is to beware of.", "--strict")
 CONFIG = _option(
     "FILE",
-    "Settings, as the config.toml of a run has them; what is stated besides counts instead.",
+    "Settings, as docs/cli.md has them; also the config.toml of a run. What is stated besides "
+    "counts instead.",
     "--config",
 )
 TRUST = _flag("Do what the directory names although it was not made here.", "--trust")
@@ -295,6 +315,11 @@ ACCEPT_MODEL = _flag(
     "Keep trainings although the model, the metric or their code has changed; every later "
     "result says so.",
     "--accept-model",
+)
+REVALIDATE = _flag(
+    "Split the rows anew for validation: those of owners who joined validate from now on, and all "
+    "trainings are done again.",
+    "--revalidate",
 )
 SPOT_CHECK = _flag(
     "Train one stored coalition again before a run goes on, to see that its utility is still "
@@ -328,4 +353,16 @@ COUNT = typer.Option(
     "-n", "--number", metavar="N", help="How many coalitions at most.", parser=_whole
 )
 PENDING = _option("FILE", "Suggestions of before that are not yet recorded.")
+NEW_ROWS = typer.Argument(
+    metavar="[FILE]", help="Rows of an owner who has not joined, with the columns of the data."
+)
+NEW_NAME = _option("NAME", "Of that owner; by default as the file says.", "--name")
+LIKE = _option("OWNER", "Instead of a file: further rows of the kind that this owner holds.")
+LIKE_ROWS = typer.Option("--rows", metavar="N", help="How many of them.", parser=_whole)
+SPEND = typer.Option(
+    "--spend",
+    metavar="K",
+    help="Coalitions with the newcomer to train; by default none, 3 make a quote sharp.",
+    parser=_whole,
+)
 REPLACE = _flag("Correct: forget what was recorded of these coalitions before.", "--replace")

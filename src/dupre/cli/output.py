@@ -18,7 +18,7 @@ import typer
 
 from dupre.cli import options as o
 from dupre.cli.options import absolute
-from dupre.errors import Remedy
+from dupre.errors import DupreError, NotPayableError, Remedy
 from dupre.files import open_closed_streams, open_lossy
 from dupre.notes import warnings
 from dupre.wording import LONGEST_LINE, cut, escape_controls, json_text
@@ -63,12 +63,16 @@ class Place:
     data: Annotated[str | None, o.MOVED] = None
     trust: Annotated[bool, o.TRUST] = False
 
-    def open(self, validation: str | None = None) -> tuple[RunDirectory, Run]:
-        """The directory, and the run with its data."""
+    def open(
+        self, validation: str | None = None, *, revalidate: bool = False
+    ) -> tuple[RunDirectory, Run]:
+        """The directory, and the run with its data, whose rows may be split anew."""
+        from dupre.runs.directory import RunDirectory
         from dupre.runs.resume import reopen
 
         self.check_trusted()
-        return reopen(self.run, *self.moved(validation))
+        store = None if revalidate else RunDirectory(self.run).store
+        return reopen(self.run, *self.moved(validation), store=store)
 
     def check_trusted(self) -> None:
         """Raise InputError if the directory names what this user has neither made nor trusted."""
@@ -128,17 +132,18 @@ class Printing:
     def print(self, valuations: Sequence[Valuation], directory: RunDirectory) -> None:
         """Print the answer: the first screen, all of it, or JSON."""
         if self.json:
-            from dupre.result.json import dumps
+            from dupre.runs.results import result_text
 
-            print(dumps(valuations, resamples=False))  # as in result.json
+            print(result_text(valuations))
         elif self.verbose:
             print("\n\n".join(v.explain() for v in valuations))
         else:
-            from dupre.result.as_text import format_valuation
+            from dupre.result.as_text import format_others, format_valuation
 
-            details, go_on = directory.command("show", "--verbose"), directory.way_on(valuations[0])
-            texts = [format_valuation(v, details=details, go_on=go_on) for v in valuations]
-            print("\n\n".join(texts))
+            first, *others = valuations
+            details, go_on = directory.command("show", "--verbose"), directory.way_on(first)
+            answer = format_valuation(first, details=details, go_on=go_on)
+            print("\n\n".join([answer, *map(format_others, others)]))
 
     def end(self, valuations: Sequence[Valuation]) -> None:
         """End with another code if it is asked for and something warns; files are written."""
@@ -266,6 +271,15 @@ def command_message(error: BaseException) -> str:
     return "".join(
         COMMAND_WORDS[part].format(run=run) if isinstance(part, Remedy) else part for part in parts
     )
+
+
+def say_error(error: Exception) -> ExitCode:
+    """Say what went wrong, and with what code the command ends."""
+    if not isinstance(error, DupreError):  # of models and metrics, too
+        say(f"Error: {type(error).__name__}: {error}\nAdd --debug to see where it comes from.")
+        return ExitCode.WRONG
+    say(f"Error: {command_message(error)}")
+    return ExitCode.NOT_PAYABLE if isinstance(error, NotPayableError) else ExitCode.WRONG
 
 
 def open_streams() -> None:

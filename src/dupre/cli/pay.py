@@ -16,6 +16,7 @@ from dupre.spec import Payment
 
 if TYPE_CHECKING:
     from dupre.result.payments import Payments
+    from dupre.runs.directory import RunDirectory
 
 
 class Whom(StrEnum):
@@ -74,7 +75,7 @@ def pay(
             if before is not None:
                 before.close_ledger(directory, now())
             kept = directory.write_payments(valuations, spec, booked)
-    _print(payments, json=json)
+    _print(payments, directory, json=json)
     if not writes:
         why = "--dry-run" if dry_run else "with --after only what is booked is kept (--book)"
         say(f"Nothing was written: {why}.")
@@ -91,11 +92,13 @@ def pay(
     say_kept(kept)
 
 
-def _print(payments: Payments, *, json: bool) -> None:
+def _print(payments: Payments, directory: RunDirectory, *, json: bool) -> None:
     if not json:
-        print(payments)
+        print(payments.in_words(directory.command("show", "--verbose")))
         return
     found = {name: one for name, one in vars(payments).items() if name not in ("frame", "paid")}
     found["anyway"] = payments.anyway
     found["notes"] = [vars(one) for one in payments.notes]
-    print_json(found | {"payments": payments.table().reset_index().to_dict("records")})
+    table = payments.table().reset_index().astype(object)
+    known = table.where(table.notna(), None)  # JSON has no NaN
+    print_json(found | {"payments": known.to_dict("records")})

@@ -25,6 +25,7 @@ def record(
 ) -> None:
     """Record trainings done elsewhere, and print the values."""
     from dupre.runs import external
+    from dupre.runs.owner_changes import owner_changes
     from dupre.runs.resume import accept_loss
     from dupre.runs.values import stored_values
 
@@ -33,7 +34,8 @@ def record(
     given = external.finished_results(results, run.owners.names, files)
     run = run.after(output.command_line())
     with interrupt_on_signals(), directory.lock():
-        accept_loss(directory, run, accept=accept_rows)
+        changes = owner_changes(run, directory.last_result, directory.store)
+        accept_loss(directory, run, changes, accept=accept_rows)
         output.say(external.record(run, directory.store, given, replacing=replace))
         valuations = stored_values(run, directory.store)
         output.write_spec(directory, run.spec)

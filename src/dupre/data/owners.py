@@ -35,11 +35,13 @@ from dupre.data.rows import (
     gather,
     is_number,
     length,
+    match_types,
     stack,
+    take,
     to_pandas,
 )
 from dupre.errors import InputError
-from dupre.wording import printable, quote
+from dupre.wording import did_you_mean, printable, quote, quote_names
 
 MAX_CLASSES_INFERRED = 20
 """A y of whole numbers with more distinct values than this is a regression target."""
@@ -61,7 +63,7 @@ class Owners:
         owner: index into `names` for each row, (N,).
         task: "classification" or "regression".
         points: the numeric view of X.
-        embedded: whether the numeric view comes from the user's `embed`; X itself is not checked.
+        embed: makes the numeric view of X, if the user brought it; X itself is not checked then.
         columns: column names of X if it is a frame, else None.
         target: name of the target column if it came from a frame, else None.
     """
@@ -72,7 +74,7 @@ class Owners:
     owner: Ints
     task: Task
     points: Points
-    embedded: bool = False
+    embed: Embed | None = None
     columns: tuple[Hashable, ...] | None = None
     target: Hashable | None = None
 
@@ -148,15 +150,42 @@ class Owners:
         pairs = zip(names, labels, strict=True)
         parts = [_pair(name, data[label], target) for name, label in pairs]
         for name, (X, y) in zip(names, parts, strict=True):
-            if length(X) != len(y):
-                raise InputError(f"owner {name!r}: X has {length(X)} rows but y has {len(y)}")
-            if not len(y):
-                raise InputError(f"owner {name!r} has no rows; leave it out")
+            _check_lengths(name, X, y)
         X = stack(names, [X for X, _ in parts])
         y = pd.concat([pd.Series(as_targets(y)) for _, y in parts], ignore_index=True)
         codes = np.repeat(np.arange(len(names)), [len(y) for _, y in parts])
         task = task or _task_of_dtype(parts[0][1])
         return _build_owners(X, y, names, codes, task=task, embed=embed, target=target)
+
+    def with_owner(self, name: str, X: Any, y: Any = None) -> Owners:
+        """These owners and a further one.
+
+        Args:
+            name: of the newcomer.
+            X: its rows: the same kind and columns as those of the others.
+            y: its targets; may be left out if X is a frame with the owners' target column.
+
+        Raises:
+            InputError: the name is taken, or the rows do not fit those of the others.
+        """
+        if str(name) in self.names:
+            raise InputError(
+                f"there is an owner {quote(name)} already; with_rows gives it other rows"
+            )
+        return self._changed([], name, X, y)
+
+    def without(self, *names: str) -> Owners:
+        """The owners but for these; InputError if there is no such owner, or one is left."""
+        return self._changed(self._known(*names))
+
+    def with_rows(self, name: str, X: Any, y: Any = None) -> Owners:
+        """The same owners, one of them with these rows instead of its own: see `with_owner`."""
+        return self._changed(self._known(name), name, X, y)
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the numeric view comes from the user's `embed`."""
+        return self.embed is not None
 
     @property
     def n(self) -> int:
@@ -210,7 +239,53 @@ class Owners:
         """The same rows without their numeric view, which trainings do not need."""
         slim = copy(self)  # with the digests, if they are known
         object.__setattr__(slim, "points", None)
+        object.__setattr__(slim, "embed", None)  # it may be a lambda, which cannot be sent
         return slim
+
+    def _known(self, *names: str) -> list[str]:
+        found = [str(name) for name in names]
+        for name in found:
+            if name not in self.names:
+                raise InputError(
+                    f"there is no owner {quote(name)}{did_you_mean(name, self.names)}; there are "
+                    f"{quote_names(self.names)}"
+                )
+        return found
+
+    def _changed(self, gone: Sequence[str], name: str = "", X: Any = None, y: Any = None) -> Owners:
+        """The owners but for those who are gone, and with the rows of `name` unless X is None."""
+        if self.points is None:
+            raise InputError("these owners were made for workers, without what distances need")
+        names = [other for other in self.names if other not in gone]
+        kept = ~np.isin(self.owner, [self.names.index(other) for other in gone])
+        held = np.array(self.names, dtype=object)[self.owner[kept]]
+        rows, targets = take(self.X, np.flatnonzero(kept)), self.y[kept]
+        if X is not None:
+            [name] = _as_names([name])
+            mine, found = self._newcomer(name, X, y)
+            _insert_name(names, name)
+            rows = stack((self.names[0], name), [rows, mine])
+            targets = as_targets(np.concatenate([targets, found]))
+            held = np.append(held, np.full(len(found), name, dtype=object))
+        place = {other: i for i, other in enumerate(names)}
+        return _build_owners(
+            rows,
+            targets,
+            tuple(names),
+            np.array([place[other] for other in held], dtype=np.int64),
+            task=self.task,  # as it was: a further row may look like another task
+            embed=self.embed,
+            target=self.target,
+        )
+
+    def _newcomer(self, name: str, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        """The rows and targets of one owner, of the types that the others have."""
+        X, y = _pair(name, X if y is None else (X, y), self.target)
+        _check_lengths(name, X, y)
+        y = as_targets(y)
+        check_targets(y, (f"owner {name!r}",), np.zeros(len(y), dtype=np.int64))
+        task_of(y, self.task, self.target)
+        return match_types(X, self.X), match_types(y, self.y)
 
     @cached_property
     def _by_digest(self) -> Ints:
@@ -256,7 +331,7 @@ def _build_owners(
         owner=owner,
         task=task_of(targets, task or _task_of_dtype(y), target),
         points=standardise(columns),
-        embedded=embed is not None,
+        embed=embed,
         columns=tuple(X.columns) if isinstance(X, pd.DataFrame) else None,
         target=target,
     )
@@ -340,6 +415,22 @@ def _as_names(labels: Sequence[Any]) -> tuple[str, ...]:
         with _whole_characters():
             name.encode()
     return names
+
+
+def _insert_name(names: list[str], name: str) -> None:
+    """Put a name where it belongs among names in order, by size if all are numbers."""
+    try:
+        found = [float(other) > float(name) for other in names]
+    except ValueError:
+        found = [other > name for other in names]
+    names.insert(found.index(True) if any(found) else len(names), name)
+
+
+def _check_lengths(name: str, X: Any, y: Any) -> None:
+    if length(X) != len(y):
+        raise InputError(f"owner {name!r}: X has {length(X)} rows but y has {len(y)}")
+    if not len(y):
+        raise InputError(f"owner {name!r} has no rows; leave it out")
 
 
 def _pair(name: str, part: Any, target: Hashable | None) -> tuple[Any, Any]:

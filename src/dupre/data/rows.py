@@ -209,6 +209,35 @@ def _concat_frames(parts: list[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat([part.astype(common) for part in parts], ignore_index=True)
 
 
+def match_types(rows: Any, others: Any) -> Any:
+    """Rows with the types of other rows where no value changes by that; else as they are.
+
+    Digests of rows depend on types: a column of floats among whole numbers would change all rows.
+    """
+    if isinstance(rows, pd.DataFrame) and isinstance(others, pd.DataFrame):
+        check_column_names(rows)
+        known = [c for c in rows.columns if c in others.columns]
+        return rows.astype({c: _as_type(rows[c], others[c].dtype).dtype for c in known})
+    if isinstance(rows, list) and isinstance(others, np.ndarray):
+        rows = np.asarray(rows)
+    if hasattr(rows, "dtype") and hasattr(others, "dtype"):
+        return _as_type(rows, others.dtype)
+    return rows
+
+
+def _as_type(values: Any, dtype: Any) -> Any:
+    if isinstance(dtype, pd.CategoricalDtype):  # `stack` joins levels that others do not have
+        return values.astype(dtype if values.dropna().isin(dtype.categories).all() else "category")
+    if values.dtype == dtype:
+        return values
+    try:
+        cast = values.astype(dtype)
+        same = (cast != values).nnz == 0 if sparse.issparse(values) else (cast == values).all()
+    except (TypeError, ValueError):
+        return values
+    return cast if same else values
+
+
 def _sort_levels(levels: Collection[Any]) -> list[Any]:
     """Levels in an order that does not depend on the order of owners."""
     try:

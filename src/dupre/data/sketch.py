@@ -25,13 +25,13 @@ columns. `raw` asks for that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dupre._types import Floats, Ints, Members
+from dupre._types import Floats, Ints, Members, View
 from dupre.data.encoding import Points
 from dupre.data.owners import Owners
 from dupre.game.blocks import fill_blocks, split
@@ -159,38 +159,40 @@ class SketchCache:
     def __init__(self, owners: Owners, *, seed: int, resolution: Resolution | None = None):
         self.resolution = resolution or Resolution()
         self._owners, self._seed = owners, seed
-        self._projected: dict[bool, Projections] = {}
-        self._sketches: dict[tuple[float, bool], Sketch] = {}
-        self._known: dict[tuple[float, int, bool], VectorCache] = {}
+        self._projected: dict[View, Projections] = {}
+        self._sketches: dict[tuple[float, View], Sketch] = {}
+        self._known: dict[tuple[float, int, View], VectorCache] = {}
 
-    def __call__(self, eta: float, p: int, members: Members, *, raw: bool = False) -> Floats:
+    def __call__(self, eta: float, p: int, members: Members, view: View = (False, None)) -> Floats:
         """Vectors of m coalitions, (m, r), whose distance in the p-norm is SW_p, p in {1, 2}.
 
         Args:
             eta: weight of features against labels in (0, 1]; 1 ignores the labels.
             p: order of the distance.
             members: the coalitions, (m, n).
-            raw: whether rows are taken as they were given.
+            view: whether their rows are taken as they were given; other (L, K), if asked for.
         """
-        return self._cache(eta, p, raw)(members)
+        return self._cache(eta, p, view)(members)
 
-    def compute(self, eta: float, p: int, members: Members, *, raw: bool = False) -> Floats:
+    def compute(self, eta: float, p: int, members: Members, view: View = (False, None)) -> Floats:
         """The same for coalitions that are needed only once: nothing is kept."""
-        return self._cache(eta, p, raw).compute(members)
+        return self._cache(eta, p, view).compute(members)
 
-    def _cache(self, eta: float, p: int, raw: bool) -> VectorCache:
-        if (eta, p, raw) not in self._known:
-            self._known[eta, p, raw] = self._make_cache(eta, p, raw)
-        return self._known[eta, p, raw]
+    def _cache(self, eta: float, p: int, view: View) -> VectorCache:
+        if (eta, p, view) not in self._known:
+            self._known[eta, p, view] = self._make_cache(eta, p, view)
+        return self._known[eta, p, view]
 
-    def _make_cache(self, eta: float, p: int, raw: bool) -> VectorCache:
-        owners, resolution = self._owners, self.resolution
-        if raw not in self._projected:
-            self._projected[raw] = project(owners, seed=self._seed, resolution=resolution, raw=raw)
-        if (eta, raw) not in self._sketches:
-            projected = self._projected[raw].along(eta)
-            self._sketches[eta, raw] = count(projected, owners.owner, resolution=resolution)
-        sketch = self._sketches[eta, raw]
+    def _make_cache(self, eta: float, p: int, view: View) -> VectorCache:
+        owners, resolution, (raw, grid) = self._owners, self.resolution, view
+        if grid is not None:
+            resolution = replace(resolution, directions=grid[0], levels=grid[1])
+        if view not in self._projected:
+            self._projected[view] = project(owners, seed=self._seed, resolution=resolution, raw=raw)
+        if (eta, view) not in self._sketches:
+            projected = self._projected[view].along(eta)
+            self._sketches[eta, view] = count(projected, owners.owner, resolution=resolution)
+        sketch = self._sketches[eta, view]
         if p == 1:
             return VectorCache(partial(_quantiles, sketch))
         sample = _choose_sample(owners.n, np.random.default_rng([self._seed, 4]))

@@ -9,6 +9,7 @@ of them are several trainings of the same rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -45,6 +46,7 @@ class Observed:
             where it was dealt once.
         averaged: whether each utility is the mean over its deals.
         deals_rows: whether a deal scores on other validation rows, too.
+        seconds: that one training of each took; NaN where it is not known.
     """
 
     owners: Names
@@ -62,6 +64,7 @@ class Observed:
     dealt: tuple[tuple[float, ...], ...] = ()
     averaged: bool = False
     deals_rows: bool = False
+    seconds: tuple[float, ...] = ()
 
     def __len__(self) -> int:
         return len(self.utilities)
@@ -81,7 +84,7 @@ class Observed:
         """Only these coalitions, and no failures."""
         chosen: dict[str, Any] = {
             name: tuple(getattr(self, name)[i] for i in rows)
-            for name in ("scores", "scored", "resampled", "names", "dealt")
+            for name in ("scores", "scored", "resampled", "names", "dealt", "seconds")
         }
         return replace(
             self,
@@ -115,6 +118,7 @@ def observe(
     floor: float | None = None,
     same: Keys = keys,
     deals: Mapping[Names, Sequence[float]] = MappingProxyType({}),
+    seconds: Mapping[Names, float] = MappingProxyType({}),
 ) -> Observed:
     """What has been evaluated, from the scores of trainings by the names of their owners.
 
@@ -129,6 +133,7 @@ def observe(
         floor: lowest utility that counts.
         same: keys that are equal for coalitions that one evaluation serves.
         deals: utilities of some coalitions under several deals of the folds.
+        seconds: that one training of a coalition took, where that is known.
     """
     recorded, members = _group(owners, trainings, same)
     lost, failed = _group(owners, failures, same)
@@ -152,6 +157,10 @@ def observe(
         floor=floor,
         dealt=tuple(
             tuple(_raise(u, floor) for u in next((deals[n] for n in names if n in deals), ()))
+            for names in recorded.values()
+        ),
+        seconds=tuple(
+            min((seconds[n] for n in names if n in seconds), default=math.nan)
             for names in recorded.values()
         ),
     )

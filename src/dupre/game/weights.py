@@ -151,6 +151,8 @@ class Weights:
             utilities, (b + 1,), to the worths of owners and levels of sizes, (2n + 1,), of the
             game that is valued without an error; None otherwise.
         learned: how many numbers of that game were learned.
+        parts: what they are put together of, if each part of the owners has weights of its own;
+            the random entries are then in the parts.
     """
 
     members: Members
@@ -159,10 +161,13 @@ class Weights:
     entries: Entries | ColumnEntries | None = None
     control: Control | None = None
     learned: int = 0
+    parts: tuple[Cohort, ...] = ()
 
     @property
     def drawn(self) -> bool:
         """Whether any weight depends on a random draw."""
+        if self.parts:
+            return any(part.weights.drawn for part in self.parts)
         return self.entries is not None and len(self.entries) > 0
 
     def sampling_covariance(
@@ -177,15 +182,44 @@ class Weights:
                 expected utilities are smoother than real ones, and their error would look small.
         """
         n, entries = len(self.W), self.entries
+        u = np.append(utilities, empty)
+        if self.parts:
+            return self._covariance_of_parts(u, rough)
         if entries is None or not self.drawn:
             return np.zeros((n, n))
-        u = np.append(utilities, empty)
         if self.control is not None:
             u = u - additive_utilities(self.members, self.control @ u)
         covariance = _covariance_of_sum(entries, u, n, self.learned)
         if rough is not None:
             covariance[np.diag_indices(n)] += entries.sums_of_squares(np.append(rough, 0.0), n)
         return covariance
+
+    def _covariance_of_parts(self, u: Floats, rough: Floats | None) -> Floats:
+        """The same from those of the parts, whose draws are independent of each other."""
+        found = np.zeros((len(self.W), len(self.W)))
+        for part in self.parts:
+            *at, empty = part.columns
+            own = part.weights.sampling_covariance(
+                u[at], float(u[empty]), None if rough is None else rough[at]
+            )
+            found[np.ix_(part.owners, part.owners)] = own
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """Weights of m of the owners among themselves, in the presence of others.
+
+    Attributes:
+        owners: which, (m,).
+        columns: of the whole that its coalitions are, and last the one that is its empty
+            coalition, (b + 1,); the number of columns for no data.
+        weights: of its b coalitions in the values of its owners.
+    """
+
+    owners: Ints
+    columns: Ints
+    weights: Weights
 
 
 def _covariance_of_sum(entries: Entries | ColumnEntries, u: Floats, n: int, learned: int) -> Floats:

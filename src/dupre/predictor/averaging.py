@@ -86,7 +86,7 @@ class AveragedPosterior:
         What a lattice adds to variances counts as independent for each coalition.
         """
         covariance = self._covariance_by_processes()
-        if self.lattice.step > 0:
+        if not self.lattice.is_any:
             at, times = self.best.sample
             jumps = np.maximum(self._least_variance - self._variance, 0.0)
             covariance = covariance + (self.W[:, at] * (jumps * times)) @ self.W[:, at].T

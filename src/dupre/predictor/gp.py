@@ -565,9 +565,9 @@ def multiply(kernel: Kernel, a: Features, b: Features, V: Floats) -> Floats:
         return kernel.variance * multiply(kernel.kernel, a, b, V)
     n = b.members.shape[1]
     if type(kernel) is Linear:
-        shared = a.members.astype(np.float64) @ (b.members.T.astype(np.float64) @ V)
+        shared = a.memberships @ (b.memberships.T @ V)
         return np.asarray((V.sum(axis=0) + shared) / (1 + n))
-    if type(kernel) is Membership and len(b) >= NEARLY_ALL * 2.0**n:
+    if type(kernel) is Membership and b.mixing is None and len(b) >= NEARLY_ALL * 2.0**n:
         return _multiply_all(kernel.gamma, a.members, b.members, V)
     if a is b:
         return _multiply_symmetric(kernel, a, V)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from dupre._types import Floats, Ints, Members
+from dupre._types import Floats, Ints, Members, View
 from dupre.errors import InputError
 from dupre.game.blocks import compute_blocks, split
 
@@ -38,14 +38,17 @@ class Features:
         members: the coalitions, (m, n).
         rows: rows of each owner, (n,).
         vectors: callable(eta, p, members) -> vectors, (m, d), whose distance in the p-norm is
-            SW_p under feature weight eta; it is given raw=True for rows as they were given. Only
-            data kernels need it.
+            SW_p under feature weight eta; it is given a view too, if one is asked for. Only data
+            kernels need it.
+        mixing: what each owner is taken to be as a member, (n, n): a row of its likeness to all;
+            None if owners have nothing in common, as the identity would say.
         origin: the features that these are some of, and which of them, (m,).
     """
 
     members: Members
     rows: Ints
     vectors: Callable[..., Floats] | None = field(default=None, repr=False)
+    mixing: Floats | None = field(default=None, repr=False)
     origin: tuple[Features, Ints] | None = field(default=None, repr=False)
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
@@ -60,7 +63,7 @@ class Features:
         if self.vectors is not None:  # of very many, those of all are not copied
             many = len(self) > MANY
             some = _SomeVectors(origin, at) if many else _SomeVectors(self, index)
-        return Features(self.members[index], self.rows, some, (origin, at))
+        return Features(self.members[index], self.rows, some, self.mixing, (origin, at))
 
     @cached_property
     def total_rows(self) -> Ints:
@@ -95,7 +98,13 @@ class Features:
             lambda: by_tiles(len(self), lambda i, j: compute(self[i], self[j])),
         )
 
-    def sketch(self, eta: float, p: int, *, raw: bool = False) -> Floats:
+    @cached_property
+    def memberships(self) -> Floats:
+        """The members as coordinates, (m, n)."""
+        members = self.members.astype(np.float64)
+        return members if self.mixing is None else members @ self.mixing
+
+    def sketch(self, eta: float, p: int, view: View | None = None) -> Floats:
         """Vectors under feature weight eta, (m, d), each computed once."""
         vectors = self.vectors
         if vectors is None:
@@ -103,8 +112,8 @@ class Features:
                 "SlicedWasserstein compares the rows of coalitions, and these owners came "
                 "without rows to compare; take Membership, Size or Linear, or owners with rows"
             )
-        how = {"raw": True} if raw else {}
-        return self.remember((eta, p, raw), lambda: vectors(eta, p, self.members, **how))
+        other = () if view is None else (view,)
+        return self.remember((eta, p, view), lambda: vectors(eta, p, self.members, *other))
 
     def remember(self, key: Hashable, compute: Callable[[], Found]) -> Found:
         """What is computed of these coalitions, once for each key; a key may lack a hash."""
@@ -122,9 +131,9 @@ class _SomeVectors:
     features: Features
     index: slice | Ints
 
-    def __call__(self, eta: float, p: int, _: Members, *, raw: bool = False) -> Floats:
+    def __call__(self, eta: float, p: int, _: Members, view: View | None = None) -> Floats:
         index = self.index if isinstance(self.index, slice) else _as_slice(self.index)
-        return self.features.sketch(eta, p, raw=raw)[index]
+        return self.features.sketch(eta, p, view)[index]
 
 
 def _has_hash(key: Hashable) -> bool:

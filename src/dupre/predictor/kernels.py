@@ -25,13 +25,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import product
 from operator import add, iadd, mul
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from dupre._types import Floats, Members
-from dupre.checks import finite, positive
+from dupre._types import Floats, Members, View
+from dupre.checks import finite, positive, whole
 from dupre.errors import InputError
 from dupre.game.blocks import fill_blocks
 from dupre.predictor.kernel_inputs import TILE, Features, by_tiles, tiles
@@ -52,6 +52,7 @@ __all__ = [
     "SlicedWasserstein",
     "Sum",
     "paper",
+    "paper_process",
 ]
 
 ROLES = ("gamma", "variance")
@@ -367,11 +368,15 @@ class SlicedWasserstein(Exponential):
     p: int | None = 2
     rho: float | None = 1.0
     eta: float | None = 0.5
-    raw: ClassVar[bool] = False
 
     @property
     def label(self) -> str:
-        return "raw data" if self.raw else "data"
+        return "data"
+
+    @property
+    def view(self) -> View | None:
+        """How it looks at rows; None for dupre's way."""
+        return None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -400,7 +405,7 @@ class SlicedWasserstein(Exponential):
             raise InputError("p, rho and eta are open; `choose` them before the kernel is computed")
 
         def compute(a: Features, b: Features) -> Floats:
-            x, y = (of.sketch(eta, p, raw=self.raw) for of in (a, b))
+            x, y = (of.sketch(eta, p, self.view) for of in (a, b))
             distance = squared_euclidean(x, y) if p == 2 else cdist(x, y, "cityblock")
             if rho == 0.5:
                 return np.sqrt(distance, out=distance)
@@ -419,9 +424,20 @@ class RawSlicedWasserstein(SlicedWasserstein):
     """The same with rows as they were given: [eta X, (1 - eta) e(y)] (DUPRE Sec. 2.2).
 
     The meaning of eta then depends on the units and the number of the columns.
+
+    Args:
+        grid: L directions and K levels; None for what dupre takes for so many owners.
     """
 
-    raw: ClassVar[bool] = True
+    grid: tuple[int, int] | None = None
+
+    @property
+    def label(self) -> str:
+        return "raw data"
+
+    @property
+    def view(self) -> View:
+        return True, self.grid
 
 
 @dataclass(frozen=True)
@@ -439,12 +455,13 @@ class Membership(Exponential):
     """Squared exponential on the membership vectors: the paper's GP-binary."""
 
     def distance(self, a: Features, b: Features) -> Floats:
-        n = a.members.shape[1]
+        ours, theirs, n = a.memberships, b.memberships, a.members.shape[1]
         # One product instead of a product and two sums over the whole matrix.
         x, y = (np.ones((len(of), n + 2)) for of in (a, b))
-        x[:, :n], x[:, n] = -2.0 * a.members, a.members.sum(axis=1)
-        y[:, :n], y[:, n + 1] = b.members, b.members.sum(axis=1)
-        return np.asarray(x @ y.T)  # whole numbers: |A| + |B| - 2 |A ∩ B|
+        x[:, :n], x[:, n] = -2.0 * ours, np.square(ours).sum(axis=1)
+        y[:, :n], y[:, n + 1] = theirs, np.square(theirs).sum(axis=1)
+        found = np.asarray(x @ y.T)  # whole numbers: |A| + |B| - 2 |A ∩ B|
+        return found if a.mixing is None else np.maximum(found, 0.0)  # but for mixed members
 
 
 @dataclass(frozen=True)
@@ -473,13 +490,13 @@ class Linear(_Fixed):
     """(1 + |A ∩ B|) / (1 + n): a common level plus a contribution of each owner."""
 
     def distances(self, a: Features, b: Features) -> Floats:
-        shared = a.members.astype(np.float64) @ b.members.T.astype(np.float64)
+        shared = a.memberships @ b.memberships.T
         shared += 1
         shared /= 1 + a.members.shape[1]
         return np.asarray(shared)
 
     def diagonal(self, a: Features) -> Floats:
-        return np.asarray((1 + a.members.sum(axis=1)) / (1 + a.members.shape[1]))
+        return np.asarray((1 + np.square(a.memberships).sum(axis=1)) / (1 + a.members.shape[1]))
 
 
 @dataclass(frozen=True)
@@ -494,20 +511,38 @@ class Rows(_Fixed):
         return np.asarray((1 + (a.total_rows / a.rows.sum()) ** 2) / 2)
 
 
-def paper(eta: float | None = 0.5, *, p: int | None = 2, rho: float | None = 1.0) -> Prior:
-    """The paper's predictor: the supervised sliced Wasserstein kernel alone, nothing added.
+def paper(
+    eta: float | None = 0.5,
+    *,
+    p: int | None = None,
+    rho: float | None = 1.0,
+    directions: int = 50,
+    levels: int = 50,
+) -> Prior:
+    """The paper's setting: the supervised sliced Wasserstein kernel alone, nothing added.
 
     Rows are as given, labels are embedded by multi-dimensional scaling of the distances between
-    classes (DUPRE Sec. 2.2), and the posterior is that of Prop. 3: see `Prior`. The paper's own
-    baseline GP-binary is `Prior(1.0 * Membership(), plain=True)`.
+    classes (DUPRE Sec. 2.2). Each default is what the paper says of its experiments.
 
     Args:
-        eta: weight of features against labels, 0.5 in the paper's experiments; None leaves it to
-            the marginal likelihood, as Sec. 3 says; so do p and rho.
-        p: order of the distance.
-        rho: its exponent.
+        eta: weight of features against labels: 0.5 (Sec. 4). None leaves it to the marginal
+            likelihood, as Sec. 3 says; so do p and rho.
+        p: order of the distance: by the likelihood (Sec. 3, "the norm").
+        rho: its exponent: 1, as in Algorithm 1; Sec. 3 does not list it among what is chosen.
+        directions: L of Algorithm 1. The paper states none; 50 is what POT takes.
+        levels: K, at which quantiles are compared in the place of the integral of Algorithm 1.
     """
-    return Prior(1.0 * RawSlicedWasserstein(p=p, rho=rho, eta=eta), plain=True)
+    grid = whole(directions, "directions", least=1), whole(levels, "levels", least=1)
+    return paper_process(RawSlicedWasserstein(p=p, rho=rho, eta=eta, grid=grid))
+
+
+def paper_process(kernel: Kernel) -> Prior:
+    """The paper's Gaussian process with a kernel, such as its GP-binary with `Membership()`.
+
+    Prior mean 0 and the posterior of Prop. 3, as Sec. 2 prints them; the variance of the kernel,
+    gamma and the noise have the highest marginal likelihood (Sec. 3), without a prior on them.
+    """
+    return Prior(1.0 * kernel, mean=Constant(0.0), plain=True)
 
 
 def squared_euclidean(x: Floats, y: Floats) -> Floats:

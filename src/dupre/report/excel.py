@@ -82,7 +82,9 @@ def workbook(valuations: Sequence[Valuation], paid: Payments | InputError | None
     _add(book, "values", _rows(values, _format(max(map(decimals, valuations)))))
     if isinstance(paid, Payments):
         payments = paid.table().drop(columns="value").assign(currency=paid.currency)
-        _add(book, "payments", _rows(payments.reset_index(), _format(paid.places)))
+        head, *rows = _rows(payments.reset_index(), _format(paid.places))
+        ends = [name for kind in paid.intervals for name in _headings_of_ends(kind)]
+        _add(book, "payments", [[*head[:2], *ends, *head[2 + len(ends) :]], *rows])
     _add(book, "notes", _notes(valuations))
     _add(book, "trainings", _trainings(valuations[0]))
     kept = io.BytesIO()
@@ -121,13 +123,18 @@ def _owners(v: Valuation, paid: Payments | InputError | None) -> Rows:
     head, *rows = _rows(frame, _format(decimals(v)))
     if not isinstance(paid, Payments):
         return [head, *rows]
-    names = ["payment", "low", "high"]
-    _, *amounts = _rows(paid.frame.loc[frame["owner"], names], _format(paid.places))
-    of_payment = [f"payment {paid.currency}".strip(), HEADINGS["low"], HEADINGS["high"]]
+    kind, ends = next(iter(paid.intervals.items()))
+    _, *amounts = _rows(paid.frame.loc[frame["owner"], ["payment", *ends]], _format(paid.places))
+    of_payment = [f"payment {paid.currency}".strip(), *_headings_of_ends(kind)]
     return [
         [head[0], *of_payment, head[1], *head[4:]],
         *([row[0], *own, row[1], *row[4:]] for row, own in zip(rows, amounts, strict=True)),
     ]
+
+
+def _headings_of_ends(interval: str) -> list[str]:
+    """What the ends of an interval are called."""
+    return [f"{interval}, from", f"{interval}, to"]
 
 
 def _notes(valuations: Sequence[Valuation]) -> Rows:

@@ -21,7 +21,14 @@ from dupre.errors import InputError, NotPayableError
 from dupre.files import replace_text
 from dupre.notes import ABOUT_TABLE, Code, Note, select, warnings
 from dupre.predictor.calibration import Diagnostics
-from dupre.report.document import Heading, full_name, list_names, render, without_directories
+from dupre.report.document import (
+    Heading,
+    full_name,
+    list_names,
+    render,
+    spell_name,
+    without_directories,
+)
 from dupre.report.plots import draw_figure, in_per_cent, known_widths
 from dupre.report.relations import Relation, relations
 from dupre.report.summary import (
@@ -42,16 +49,27 @@ from dupre.report.summary import (
 from dupre.result import as_text
 from dupre.result.as_text import (
     MOST_NOTES,
+    SYMMETRIC,
+    SYMMETRIC_HEADINGS,
     decimals,
     gain_in_words,
     how_sure,
+    symmetric_lines,
     table_headings,
     table_lines,
     what_next,
 )
+from dupre.result.history import (
+    History,
+    history_headings,
+    history_lines,
+    result_sentences,
+    title_of,
+)
 from dupre.result.payments import Payments
+from dupre.result.quotes import KeptQuote
 from dupre.result.valuation import Valuation
-from dupre.wording import join_list, number, shorten
+from dupre.wording import WEIGHTS, deal_in_words, join_list, number, shorten
 
 TITLE = "What each owner's data are worth"
 
@@ -73,7 +91,10 @@ _OF_FIT = (Code.OUTLIERS, Code.NO_BETTER_THAN_CONSTANT)
 """Codes of the notes that sections repeat."""
 
 _BEGIN_WITH_NAMES = frozenset(
-    {*ABOUT_TABLE, Code.SAME_OWNERS, Code.TEXTS_FOR_NUMBERS, Code.EMPTY_COLUMN}
+    {
+        *(*ABOUT_TABLE, Code.SAME_OWNERS, Code.LATER_COPIES),
+        *(Code.TEXTS_FOR_NUMBERS, Code.EMPTY_COLUMN),
+    }
 )
 """Codes of the notes whose text may begin with the name of an owner or a column."""
 
@@ -90,6 +111,8 @@ SCALES = {
 CAPTIONS = {
     "ranking": "How probable it is that the owner of the row is worth more than the owner of the "
     "column; the stronger the colour, the more certain.",
+    "history": "Values with 95 % intervals: of each owner those of the last results, one below the "
+    "other, the present one in full colour.",
     "predictions": "Each point is a trained coalition, predicted without its own training. The "
     "nearer to the line, the better; the bars are 95 % intervals.",
     "owner_map": "Owners as points: the nearer two points, the more alike the data, features and "
@@ -159,6 +182,8 @@ def page(
     *,
     heading: Heading = Heading(),  # noqa: B008 (it is frozen)
     paid: Payments | InputError | None = None,
+    quoted: Sequence[KeptQuote] = (),
+    history: History | None = None,
 ) -> str:
     """The page as HTML.
 
@@ -166,12 +191,16 @@ def page(
         valuations: one, or several semivalues of the same owners; the first is the main one.
         heading: title, contact and logo.
         paid: what owners are paid, or why nobody is; None if nothing is said about that.
+        quoted: what owners who have not joined would be worth.
+        history: earlier results and this one; None if there is nothing to say about them.
     """
     _check_owners(valuations)
     v = valuations[0]
     title = heading.title or TITLE
     day = last_day(v)
     subtitle = f"{shorten(v.semivalue)} {v.words.nouns} of {len(v.owners):,} owners"
+    if v.facts.joining is not None:
+        subtitle += ", by order of joining"
     shown = {
         "heading": heading,
         "title": title,
@@ -179,7 +208,10 @@ def page(
         "answer": _answer(v, paid, _count_words(title, subtitle, day)),
         "notes": _notes(valuations, paid),
         "payments": None if paid is None else _payments(paid),
+        "history": _history(history) if history and len(history.valuations) > 1 else None,
         "comparison": _comparison(valuations) if len(valuations) > 1 else None,
+        "quotes": _quotes(v, quoted),
+        "joining": _joining(v) if v.facts.joining is not None else None,
         "uncertainty": _uncertainty(v),
         "ranking": _ranking(v),
         "trained": _trainings(v),
@@ -300,19 +332,24 @@ def _values_table(v: Valuation, paid: Payments | InputError | None) -> Table:
     for line in table_lines(v):
         main = [Cell(*line.value), Cell(*line.interval)]
         if isinstance(paid, Payments):  # the interval of the value is in another section
-            main = [*_payment_cells(paid, v.owners[line.owner]), Cell(*line.value)]
+            # The interval for the others is in the section of the payments.
+            main = [*_payment_cells(paid, v.owners[line.owner])[:2], Cell(*line.value)]
         more = (Cell(*entry) for entry in (line.share, line.rank, line.rows))
         rows.append([Cell(full_name(v.owners[line.owner])), *main, *more])
     if isinstance(paid, Payments):
-        columns[1:3] = [f"Payment{_unit(paid)}", "95 % interval", columns[1]]
+        columns[1:3] = [f"Payment{_unit(paid)}", next(iter(paid.intervals)), columns[1]]
     return Table("All owners", columns, rows, sortable=True)
 
 
 def _payment_cells(paid: Payments, owner: str) -> list[Cell]:
-    """A payment and its interval."""
-    pay, low, high = (float(paid.frame[name][owner]) for name in ("payment", "low", "high"))
-    interval = f"{number(low, paid.places)} … {number(high, paid.places)}"
-    return [Cell(number(pay, paid.places), pay), Cell(interval, low)]
+    """A payment and its intervals."""
+    row = paid.frame.loc[[owner]].iloc[0]
+    cells = [Cell(number(row["payment"], paid.places), row["payment"])]
+    for low, high in paid.intervals.values():
+        known = not np.isnan(row[low])
+        ends = " … ".join(number(row[end], paid.places) for end in (low, high))
+        cells.append(Cell(ends, row[low]) if known else Cell("–"))
+    return cells
 
 
 def _unit(paid: Payments) -> str:
@@ -330,7 +367,7 @@ def _stds_by_source(v: Valuation) -> dict[str, Floats]:
     if v.uncertainty.validation is not None:
         found["choice of validation rows"] = v.uncertainty.std("validation")
     if v.uncertainty.deal is not None:
-        found["deal of the rows"] = v.uncertainty.std("deal")
+        found[deal_in_words(v.facts.folds)] = v.uncertainty.std("deal")
     return found
 
 
@@ -352,6 +389,31 @@ def _deviations_table(v: Valuation) -> Table | None:
     return Table("Standard deviations by their source", columns, rows, sortable=True)
 
 
+def _quotes(v: Valuation, quoted: Sequence[KeptQuote]) -> Shown | None:
+    """What owners who have not joined would be worth; None without any."""
+    outside = [one for one in quoted if one.name not in v.owners]
+    if not outside:
+        return None
+    words = (
+        "What owners who have not joined would be worth, from what was known on that day. "
+        "Nobody is paid by a quote."
+    )
+    columns = ["Owner", "Value, quoted", "95 % interval", "Rows", "Trained with it", "Quoted on"]
+    places = decimals(v)
+    rows = [
+        [
+            Cell(full_name(one.name), None, "" if one.exists else "rows that do not exist yet"),
+            Cell(number(one.value, places), one.value),
+            Cell(f"{number(one.low, places)} … {number(one.high, places)}", one.low),
+            Cell(f"{one.rows:,}", one.rows),
+            Cell(f"{one.trained:,}", one.trained),
+            Cell(one.made[:10]),
+        ]
+        for one in outside
+    ]
+    return {"words": words, "table": Table("Quotes", columns, rows, sortable=True)}
+
+
 def _comparison(valuations: Sequence[Valuation]) -> Shown:
     return {"words": agreement(valuations), "table": _comparison_table(valuations)}
 
@@ -371,6 +433,16 @@ def _comparison_table(valuations: Sequence[Valuation]) -> Table:
     return Table("The same trainings, valued in several ways", columns, rows, sortable=True)
 
 
+def _joining(v: Valuation) -> Shown:
+    """Who joined first, and what owners would be worth whoever did."""
+    (rule,) = select(v.notes, [Code.PRECEDENCE])
+    later = [_sentence(one) for one in select(v.notes, [Code.LATER_COPIES])]
+    columns = [heading.capitalize() for heading in SYMMETRIC_HEADINGS]
+    rows = [[Cell(full_name(n)), *map(Cell, cells)] for n, *cells in symmetric_lines(v)]
+    table = Table(f"{SYMMETRIC}.", columns, rows) if rows else None
+    return {"words": " ".join([rule.text, *later]), "table": table}
+
+
 def _payments(found: Payments | InputError) -> Shown:
     """What each owner is paid, or why nobody is."""
     if isinstance(found, NotPayableError):  # the notes say why
@@ -384,11 +456,27 @@ def _payments(found: Payments | InputError) -> Shown:
         before = [Cell(number(row[key], found.places), row[key]) for key in single[1:]]
         rows.append([Cell(full_name(str(name))), *_payment_cells(found, str(name)), *before])
     pay, *before = (Cell(number(float(frame[key].sum()), found.places)) for key in single)
-    rows.append([Cell("Sum"), pay, Cell(""), *before])
-    columns = ["Owner", f"Payment{_unit(found)}", "95 % interval"]
+    rows.append([Cell("Sum"), pay, *(Cell("") for _ in found.intervals), *before])
+    columns = ["Owner", f"Payment{_unit(found)}", *found.intervals]
     columns += [name.replace("_", " ").capitalize() for name in single[1:]]
     words = f"{PAID_ANYWAY}. {found.rule}" if found.anyway else found.rule
     return {"words": words, "table": Table("Payments", columns, rows)}
+
+
+def _history(found: History) -> Shown:
+    """The last results: the values of each, and what changed from one to the next."""
+    shown = found.last()
+    rows = [
+        [Cell(full_name(name)), *(Cell(*entry) for entry in entries)]
+        for name, entries in history_lines(shown, number)
+    ]
+    columns = ["Owner", *(one.capitalize() for one in history_headings(shown))]
+    return {
+        "table": Table(title_of(shown), columns, rows, sortable=True),
+        "results": result_sentences(shown, number, spell_name),
+        "not_read": [f"Not read: {without_directories(one)}." for one in found.not_read],
+        "figure": _figure(shown, "history"),
+    }
 
 
 def _ranking(v: Valuation) -> Shown:
@@ -519,6 +607,11 @@ def _validating(v: Valuation) -> Table | None:
         for i, part in parts
     ]
     columns = ["Owner", "Part of the validation rows"]
+    if weights := v.facts.provenance.get(WEIGHTS, {}):
+        columns.append("Weight in a score")
+        for (i, _), row in zip(parts, rows, strict=True):
+            weight = float(weights.get(v.owners[i], 0.0))
+            row.append(Cell(f"{number(100 * weight, 1)} %", weight))
     return Table("Whose rows models are scored on", columns, rows, sortable=True)
 
 
@@ -533,7 +626,7 @@ def _uncertainty(v: Valuation) -> Shown:
             f"± {last['widest']:.2g}."
         )
     words += texts(v, Code.VARIANCE, Code.DEAL, Code.REPEATED_TRAININGS, Code.MORE_ROWS)
-    words += texts(v, Code.FORECAST)
+    words += texts(v, Code.FORECAST, Code.COST)
     if not words and v.complete:
         words.append("Nothing is left to train: every coalition that counts was trained.")
     elif not words:
@@ -625,10 +718,10 @@ def _similarity_sentence(d: Diagnostics) -> str:
     )
 
 
-def _figure(v: Valuation, name: str, caption: str = "") -> Figure:
+def _figure(shown: Valuation | History, name: str, caption: str = "") -> Figure:
     caption = caption or CAPTIONS[name]
     # Markup already: matplotlib and ElementTree have escaped the names in it.
-    return Figure(Markup(draw_figure(v, name, label=caption)), caption)
+    return Figure(Markup(draw_figure(shown, name, label=caption)), caption)
 
 
 def _member_list(members: tuple[str, ...]) -> str:

@@ -14,6 +14,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -22,15 +23,27 @@ import pandas as pd
 
 from dupre._types import Floats, Ints
 from dupre.errors import InputError
+from dupre.files import replace_text
 from dupre.predictor.calibration import Z95
+from dupre.result.history import JOINED, LEFT, OTHER_ROWS, History
 from dupre.result.records import Evidence
 from dupre.result.valuation import Valuation
+from dupre.result.values import Values
 from dupre.wording import join_list, percent, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["distances", "owner_map", "predictions", "ranking", "uncertainty", "utilities", "values"]
+__all__ = [
+    "distances",
+    "history",
+    "owner_map",
+    "predictions",
+    "ranking",
+    "uncertainty",
+    "utilities",
+    "values",
+]
 
 DATA, ODD = "#2f7fc1", "#c9622a"
 """The colours of data: readable on white and on black, distinct for the colour-blind."""
@@ -40,6 +53,12 @@ WIDTH = 4.8
 
 MOST_OWNERS = 40
 """Owners up to which each has a line of its own, or a label on the map."""
+
+MOST_WITH_HISTORY = 20
+"""Owners whose history is drawn at most: each takes a line for each result."""
+
+PER_RESULT = 0.14
+"""Inches between the results of an owner."""
 
 MOST_LABELS = 25
 """Owners named at the side of a matrix."""
@@ -53,7 +72,16 @@ MOST_IN_WORDS = 12
 SMALL = 8.5
 """Points of the smaller text."""
 
+EARLIER = 0.5
+"""How opaque earlier results are drawn: the present ones stand out."""
+
+DOTS = 200
+"""Per inch of a png."""
+
 _LONGEST = 22
+
+_MARKS = {"": "o", JOINED: "^", OTHER_ROWS: "s", LEFT: "X"}
+"""Of values in a history, by what happened to the owner before."""
 
 WIDTH_OF_LETTER = 0.62
 """Largest width of a letter in most fonts, as a part of the font size."""
@@ -96,7 +124,7 @@ def values(valuation: Valuation, ax: Axes | None = None) -> Axes:
         half = MOST_OWNERS // 2
         frame = frame.take([*range(half), *range(n - half, n)])
         title = f"The {half} greatest and {half} smallest of {n} values"
-    ax = _axes(ax, height("values", n), title)
+    ax = _axes(ax, height("values", valuation), title)
     at = -np.arange(len(frame), dtype=float)
     if title:
         at[half:] -= 1
@@ -113,8 +141,7 @@ def values(valuation: Valuation, ax: Axes | None = None) -> Axes:
     ax.axvline(0, color=_ink(), linewidth=0.8)
     ax.set_yticks(at, labels=_labels(frame.index), parse_math=False)
     ax.set_ylim(at[-1] - 0.7, 0.7)
-    label = f"{shorten(valuation.semivalue)} {valuation.words.noun}, in units of utility"
-    ax.set_xlabel(label, parse_math=False)
+    ax.set_xlabel(_value_label(valuation), parse_math=False)
     # At least two numbers, few enough not to touch: long names leave them half of the width.
     ax.locator_params(axis="x", nbins=4)
     ax.tick_params(axis="y", length=0)
@@ -166,7 +193,7 @@ def owner_map(valuation: Valuation, ax: Axes | None = None) -> Axes:
         # Those in the middle are alike, and their labels would cover each other.
         labelled = np.sort(np.argsort(-np.linalg.norm(points, axis=1), kind="stable")[:12])
         title = f"{n} owners; the 12 farthest out are named"
-    ax = _axes(ax, height("owner_map", n), title)
+    ax = _axes(ax, height("owner_map", valuation), title)
     ax.plot(*points.T, "o", color=DATA, ms=6, alpha=0.85)
     box = ax.get_window_extent()
     middle = (points.max(axis=0) + points.min(axis=0)) / 2
@@ -195,7 +222,7 @@ def utilities(valuation: Valuation, ax: Axes | None = None) -> Axes:
     some, other = _thin_out(seen, "utility"), _thin_out(guessed, "predicted")
     left_out = len(seen) + len(guessed) - len(some) - len(other)
     title = f"{len(some) + len(other)} of {len(seen) + len(guessed)} points" if left_out else ""
-    ax = _axes(ax, height("utilities", len(valuation.owners)), title)
+    ax = _axes(ax, height("utilities", valuation), title)
     room = 0.16 if len(guessed) else 0.0  # trained and predicted ones side by side, not on top
     if len(other):
         x = other["size"] + room
@@ -216,7 +243,7 @@ def predictions(valuation: Valuation, ax: Axes | None = None) -> Axes:
         raise InputError("nothing was predicted, so there is nothing to compare with trainings")
     some = _thin_out(both, "utility")
     title = f"{len(some)} of {len(both)} trained coalitions" if len(some) < len(both) else ""
-    ax = _axes(ax, height("predictions", len(valuation.owners)), title)
+    ax = _axes(ax, height("predictions", valuation), title)
     actual, predicted = some["utility"], some["predicted"]
     half = some["std"] * valuation.uncertainty.half_of_one
     missed = ((actual - predicted).abs() > half).to_numpy()
@@ -247,7 +274,7 @@ def uncertainty(valuation: Valuation, ax: Axes | None = None) -> Axes:
             "this valuation does not record how its uncertainty fell: it takes two batches of "
             "dupre.value, or a forecast"
         )
-    ax = _axes(ax, height("uncertainty", len(valuation.owners)), "")
+    ax = _axes(ax, height("uncertainty", valuation), "")
     if len(known):
         ax.plot(known["evaluated"], known["widest"], "o-", color=DATA, ms=5, label="reached")
     if len(ahead) > 1:
@@ -262,7 +289,72 @@ def uncertainty(valuation: Valuation, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def draw_figure(valuation: Valuation, name: str, *, label: str) -> str:
+def history(found: History, ax: Axes | None = None) -> Axes:
+    """Every owner's values with their 95 % intervals in the last results, from top to bottom.
+
+    Who joined, who left and whose rows changed since the result before has another mark.
+    """
+    shown = found.last()
+    names, results, who = [*shown.owners], len(shown.valuations), ""
+    if (every := len(names)) > MOST_WITH_HISTORY:
+        half = MOST_WITH_HISTORY // 2
+        names = [*names[:half], *names[-half:]]
+        who = f", {len(names)} of {every} owners"
+    ax = _axes(ax, height("history", found), "")
+    first, last = shown.numbers[0], shown.numbers[-1]
+    frame, place = shown.to_frame(), {name: -i * (results + 1.0) for i, name in enumerate(names)}
+    frame = frame[frame["owner"].isin(names)]
+    at = frame["owner"].map(place) - (frame["result"] - first)
+    frame = frame.assign(at=at, half=(frame["high"] - frame["low"]) / 2)
+    for _, own in frame.groupby("owner"):
+        ax.plot(own["value"], own["at"], color=DATA, linewidth=0.8, alpha=EARLIER)
+    # Who left has no value any more: its mark is below the last one that it had.
+    frame["value"] = frame.groupby("owner")["value"].ffill()
+    for event, marker in _MARKS.items():  # by shape too: not all people tell the colours apart
+        colour, some = ODD if event else DATA, frame[frame["event"] == event]
+        if event and len(some):
+            ax.plot([], [], marker, color=colour, ms=5, label=event)
+        for now in (False, True):
+            part = some[(some["result"] == last) == now]
+            if len(part):
+                ax.errorbar(part["value"], part["at"], xerr=part["half"], fmt=marker, color=colour,
+                            capsize=2, ms=5, alpha=1.0 if now else EARLIER)  # fmt: skip
+    ax.axvline(0, color=_ink(), linewidth=0.8)
+    middles = [place[name] - (results - 1) / 2 for name in names]
+    ax.set_yticks(middles, labels=_labels(names), parse_math=False)
+    ax.set_ylim(middles[-1] - results / 2 - 0.3, 0.8)
+    ax.set_xlabel(_value_label(shown.valuations[-1]), parse_math=False)
+    ax.locator_params(axis="x", nbins=4)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    if ax.get_legend_handles_labels()[1]:
+        _add_legend(ax)
+    _set_title(ax, f"Results {first} to {last}, from top to bottom{who}")
+    return ax
+
+
+def save_history(found: History, path: Path) -> None:
+    """Write the figure of a history to a file; the end of its name says in which format.
+
+    Raises:
+        InputError: that is no format known here, or the file cannot be written.
+    """
+    import matplotlib.style
+    from matplotlib.figure import Figure
+
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in ("png", "svg", "pdf"):
+        raise InputError(f"a figure ends in .png, .svg or .pdf, got {str(path)!r}")
+    # The user's own style of figures may hide what is drawn for white paper.
+    with matplotlib.style.context("default"):
+        size = (WIDTH, height("history", found))
+        figure, file = Figure(figsize=size, layout="constrained"), io.BytesIO()
+        history(found, ax=figure.add_subplot())
+        figure.savefig(file, format=kind, dpi=DOTS)
+    replace_text(path, file.getvalue())
+
+
+def draw_figure(shown: Valuation | History, name: str, *, label: str) -> str:
     """The figure of this name as an SVG element inside a page, with the page's colours and fonts.
 
     Of what matplotlib writes the SVG element is kept; its ink becomes the colour of the page's
@@ -270,7 +362,7 @@ def draw_figure(valuation: Valuation, name: str, *, label: str) -> str:
     the others are hashes of what they name, salted with the name of the figure.
 
     Args:
-        valuation: to be drawn.
+        shown: what is drawn.
         name: of a function of this module.
         label: what it shows, for screen readers.
     """
@@ -278,14 +370,14 @@ def draw_figure(valuation: Valuation, name: str, *, label: str) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    size = (WIDTH, height(name, len(valuation.owners)))
+    size = (WIDTH, height(name, shown))
     # The user's own style of figures is not that of the page.
     style = _STYLE | {"svg.hashsalt": name}  # the same figure gets the same ids, others others
     with matplotlib.style.context(["default", style]), warnings.catch_warnings():
         # Matplotlib measures text by a font that may lack what the reader's font has.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure = Figure(figsize=size, dpi=72, layout="constrained")  # dots of an SVG
-        globals()[name](valuation, ax=figure.add_subplot())
+        globals()[name](shown, ax=figure.add_subplot())
         text = io.StringIO()
         canvas: Any = FigureCanvasSVG(figure)  # figure.savefig would draw twice
         canvas.print_svg(text, metadata={"Date": None, "Creator": None})
@@ -338,9 +430,12 @@ def known_widths(valuation: Valuation) -> pd.DataFrame:
     return rounds.dropna(subset="widest") if "widest" in rounds else rounds.iloc[:0]
 
 
-def height(figure: str, n: int) -> float:
-    """Inches that a figure of n owners needs at the usual width."""
-    lines = min(n, MOST_OWNERS + 1)
+def height(figure: str, shown: Valuation | History) -> float:
+    """Inches that a figure needs at the usual width."""
+    if isinstance(shown, History):
+        results = len(shown.last().valuations)
+        return 1.3 + PER_RESULT * (results + 1) * min(len(shown.owners), MOST_WITH_HISTORY)
+    lines = min(len(shown.owners), MOST_OWNERS + 1)
     if figure == "values":
         return 0.85 + 0.25 * lines
     return min(4.9, 2.2 + 0.25 * lines) if figure in ("ranking", "distances") else 3.4
@@ -359,6 +454,11 @@ def _axes(ax: Axes | None, tall: float, title: str) -> Axes:
 
 def _set_title(ax: Axes, text: str) -> None:
     ax.set_title(text, fontsize="medium", pad=20 if ax.get_legend() else None, parse_math=False)
+
+
+def _value_label(v: Values) -> str:
+    """What an axis of values shows."""
+    return f"{shorten(v.semivalue)} {v.words.noun}, in units of utility"
 
 
 def _ink() -> str:
@@ -420,7 +520,7 @@ def _matrix(
     n = len(order)
     step = -(-n // MOST_LABELS)  # every step-th owner is named
     thin = f"{n} owners, one in {step} named" if step > 1 else ""
-    ax = _axes(ax, height("ranking", n), thin)
+    ax = _axes(ax, height("ranking", valuation), thin)
     if not ax.get_title():
         _set_title(ax, title)
     cells = np.empty((n, n, 4))

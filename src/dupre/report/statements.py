@@ -20,6 +20,7 @@ import numpy as np
 from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.game.coalitions import find_owner
+from dupre.game.precedence import Precedence
 from dupre.notes import Code, Note, select
 from dupre.report.document import Heading, full_name, render
 from dupre.report.relations import Relation, relations
@@ -86,6 +87,8 @@ NOT_TOLD = "There is more to know: ask whoever sent this."
 AVERAGES = {
     "Shapley": "The average is over groups of every size, each size counting alike.",
     "Banzhaf": "The average is over all possible groups, each counting alike.",
+    Precedence.name: "Whoever joined before you is in every group; the average is over those who "
+    "joined with you, groups of every size counting alike.",
 }
 
 
@@ -242,16 +245,18 @@ class _StatementWriter:
         best, worst = int(row["best"]), int(row["worst"])
         facts = [
             *self._payment(i),
-            (f"{v.semivalue} {v.words.noun}", self.number(row["value"])),
+            (value := f"{v.semivalue} {v.words.noun}", self.number(row["value"])),
         ]
+        of_rows = v.uncertainty.varies_with_rows
         if row["std"]:
             interval = f"{self.number(row['low'])} to {self.number(row['high'])}"
-            facts.append(("95 % interval", interval))
-        if v.uncertainty.varies_with_rows:
+            name = f"{value}, 95 % for the population" if of_rows else "95 % interval"
+            facts.append((name, interval))
+        if of_rows:
             low, high = map(self.number, self.alone.iloc[i])
             certain = "exact" if v.exact else low
             bounds = certain if low == high else f"{low} to {high}"
-            facts.append(("For these validation rows alone", bounds))
+            facts.append((f"{value}, 95 % for these rows", bounds))
         if np.isfinite(row["share"]):
             facts.append(("Share", f"{number(100 * row['share'], 1)} %"))
         rank = f"{best} of {n}" if best == worst else f"{best} to {worst} of {n}"
@@ -262,10 +267,10 @@ class _StatementWriter:
             return []
         row = all_paid.table().loc[[self.v.owners[i]]].iloc[0]
         form = partial(number, places=all_paid.places)
-        low, high = form(row["low"]), form(row["high"])
         facts = [("Payment", f"{form(row['payment'])} {all_paid.currency}".strip())]
-        if low != high:
-            facts.append(("Payment, 95 % interval", f"{low} to {high}"))
+        for name, (low, high) in all_paid.intervals.items():
+            if row[low] < row[high]:  # neither exact, nor too wide to share by
+                facts.append((f"Payment, {name}", f"{form(row[low])} to {form(row[high])}"))
         if all_paid.paid is not None:
             facts.append(("Already paid", form(row["already_paid"])))
             facts.append(("Difference", form(row["difference"])))
@@ -303,12 +308,13 @@ class _StatementWriter:
                 f"all {own:,}, each once" if own == rows else f"{own:,} different ones, each once"
             )
         numbers = facts.provenance.get(ROWS_HELD_OUT, {}).get(self.v.owners[i], "")
-        text = f"{own:,} of {rows:,}"
         if not own or not numbers:
-            return text
-        first = numbers.split(", ")[:MOST_NUMBERS]
-        text += f", numbered from 1 in the order of your rows: {', '.join(first)}"
-        if own > MOST_NUMBERS:
+            return f"{own:,} of {rows:,}"
+        every = numbers.split(", ")
+        copies = " different ones and their copies," if len(every) > own else ""
+        text = f"{own:,}{copies} of {rows:,}, numbered from 1 in the order of your rows: "
+        text += ", ".join(every[:MOST_NUMBERS])
+        if len(every) > MOST_NUMBERS:
             text += f", …; all are in result.json of the run, under “{ROWS_HELD_OUT}”: ask for them"
         return text
 
@@ -420,9 +426,11 @@ class _StatementWriter:
         found = [one.owners for one in self.relations if i in one.owners]
         texts = ["Your data are unlike those of all others."] if (i,) in found else []
         if len(texts) < len(found):
+            in_turn = self.v.facts.joining is not None
+            shared = "" if in_turn else ", so their owners share the value"
             texts.append(
                 "Other owners hold data that are the same or alike. Data that others hold too add "
-                "little where the others take part, so their owners share the value."
+                f"little where the others take part{shared}."
             )
         return " ".join(texts)
 

@@ -89,6 +89,8 @@ def reservation(v: Valuation) -> str:
         return ", apart from the effect of training seeds, which was not measured"
     if has(v.notes, Code.UNKNOWN_ROWS, *TOO_NARROW):
         return ", apart from the choice of the validation rows"
+    if has(v.notes, Code.ONE_SPLIT):
+        return ", apart from how the rows were split for validation"
     return ""
 
 
@@ -104,7 +106,8 @@ def texts(v: Valuation, *codes: Code) -> list[str]:
 
 def metric_of(v: Valuation) -> MetricName:
     """What the utility of a valuation is called."""
-    words, unit = metric_words(v)
+    metric = metric_words(v)
+    words, unit = metric["words"], metric["unit"]
     if words:
         return MetricName(words, f" {unit}".rstrip(), 100.0 if unit == "points" else 1.0)
     name = v.facts.provenance.get("settings", {}).get("metric", "")
@@ -187,9 +190,7 @@ def meaning(v: Valuation) -> list[str]:
 
 def last_day(v: Valuation) -> str:
     """The day of the last training, as 2026-05-31; "" if it is not known."""
-    if "finished" not in v.evaluations or not len(v.evaluations):
-        return ""
-    return str(v.evaluations["finished"].max())[:10]
+    return v.finished[:10]
 
 
 def best_owner(v: Valuation) -> str:
@@ -320,11 +321,10 @@ def _population_sentence(v: Valuation) -> str:
     known = f"exact{exactness_condition(v)}"
     if not v.exact:
         known = f"{width_for_these_rows(v) or UNMOVED} for these rows"
-    holds = (
+    return (
         f"That holds for the population that the {rows_in_words(v)} come from; the "
         f"{v.words.nouns} are {known}."
     )
-    return " ".join([holds, *texts(v, Code.ONE_SPLIT)])
 
 
 def settled_pairs(v: Valuation) -> tuple[int, int]:

@@ -5,16 +5,17 @@ The report takes some of its phrases from here too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 
 from dupre.metrics import TABLE
-from dupre.notes import Code, has, warnings, worst_first
+from dupre.notes import Code, has, select, warnings, worst_first
 from dupre.result.records import Comparison
-from dupre.result.remarks import short_members
+from dupre.result.remarks import order_of_joining, short_members
 from dupre.result.uncertainty import (
     UNMOVED,
     exactness_condition,
@@ -32,13 +33,19 @@ MOST_NOTES = 3
 MOST_OWNERS = 20
 """Owners up to which the first screen has all of them; of more, the first and the last half."""
 
-NOT_BY_TRAINING = frozenset(
-    {
-        *(Code.WORSE_THAN_NOTHING, Code.NO_GAIN, Code.NONE_ABOVE_FLOOR, Code.OUTSIDE_BOUNDS),
-        *(Code.SEEN_ROWS, Code.ONE_CLASS, Code.FEW_ROWS),
-    }
-)
-"""Codes of what no further training repairs."""
+SYMMETRIC = "If nobody had come first: Shapley values from the same trainings, the rest predicted"
+SYMMETRIC_HEADINGS = ("owner", "cohort", "value", "Shapley value", "95 % interval")
+"""Values beside those that depend on who joined first."""
+
+_NO_GAIN = "another model, metric or columns: by these there is nothing to share."
+NOT_BY_TRAINING = {
+    Code.SEEN_ROWS: "validation rows that no model has seen.",
+    Code.ONE_CLASS: "validation rows of every class.",
+    Code.FEW_ROWS: "more validation rows.",
+    Code.OUTSIDE_BOUNDS: "the right bounds of the utility.",
+    **dict.fromkeys((Code.WORSE_THAN_NOTHING, Code.NO_GAIN, Code.NONE_ABOVE_FLOOR), _NO_GAIN),
+}
+"""What resolves what no further training repairs, by the code of a note."""
 
 
 def format_valuation(v: Values, *, details: str = "valuation.explain()", go_on: str = "") -> str:
@@ -56,11 +63,11 @@ def format_valuation(v: Values, *, details: str = "valuation.explain()", go_on: 
     left = len([one for one in v.notes if one not in told])
     lines = [
         _verdict_line(found, first),
-        f"{v.semivalue}: {gain_in_words(v)}.",
+        f"{rule_in_words(v)}: {gain_in_words(v)}.",
         *(f"- {text}" for text in others),
         *([f"{left:,} {'more' if told else 'notes'}: {details}"] if left else []),
         "",
-        *_short_table(v),
+        *first_and_last(_table(v)),
         "",
         how_sure(v),
         f"Next: {what_next(v, go_on)}",
@@ -68,12 +75,17 @@ def format_valuation(v: Values, *, details: str = "valuation.explain()", go_on: 
     return _join(lines)
 
 
+def format_others(v: Values) -> str:
+    """Verdict and table alone: of further semivalues, whose first one has the whole screen."""
+    return _join([f"{v.semivalue}: {verdict(v).kind}.", "", *first_and_last(_table(v))])
+
+
 def explain_valuation(v: Values) -> str:
     """The long form: verdict, title, table of all owners, and every note, the gravest first."""
     found = verdict(v)
     first = found.reasons[0].short if found.kind == "not payable" else ""
-    lines = [_verdict_line(found, first), *title_of(v), "", *_table(v), "", *map(str, v.notes)]
-    return _join(lines)
+    lines = [_verdict_line(found, first), *title_of(v), "", *_table(v), *_symmetric(v), ""]
+    return _join([*lines, *map(str, v.notes)])
 
 
 def _join(lines: Sequence[str]) -> str:
@@ -85,12 +97,11 @@ def _verdict_line(found: Verdict, reason: str) -> str:
     return f"{kind}: {reason[:1].lower()}{reason[1:]}" if reason else f"{kind}."
 
 
-def metric_words(v: Values) -> tuple[str, str]:
-    """What the utility of a valuation is called, and the unit of its changes; "" if not known."""
+def metric_words(v: Values) -> Mapping[str, str]:
+    """`words`, `unit` and `sentence` of the metric, as `Metric` has them; "" if not known."""
     metric = TABLE.get(v.facts.provenance.get("settings", {}).get("metric", ""))
-    known = {} if metric is None else {"words": metric.words, "unit": metric.unit}
-    stated = v.facts.provenance.get("metric", known)  # that of the user's own code comes first
-    return stated.get("words", ""), stated.get("unit", "")
+    known = {name: getattr(metric, name, "") for name in ("words", "unit", "sentence")}
+    return known | dict(v.facts.provenance.get("metric", {}))  # that of the user's own code
 
 
 def gain_in_words(v: Values) -> str:
@@ -98,17 +109,53 @@ def gain_in_words(v: Values) -> str:
 
     Scores that people read in per cent are given in it.
     """
-    words, unit = metric_words(v)
-    if unit == "points":
-        both = [100 * v.facts.grand, 100 * v.facts.empty]
-        places = 0 if f"{both[0]:.0f}" != f"{both[1]:.0f}" else 1
-        grand, empty = (f"{number(score, places)} %" for score in both)
-    else:
-        grand, empty = (f"{score:z.3g}" for score in (v.facts.grand, v.facts.empty))
-    grand = f"about {grand}" if v.facts.grand_predicted else grand
-    if words == "accuracy":
-        return f"with everybody's data {grand} right, by guessing {empty}"
-    return f"{words or 'utility'} {grand} with everybody's data, {empty} without"
+    metric, scores = metric_words(v), {"all": v.facts.grand, "none": v.facts.empty}
+    form = ":%" if metric["unit"] == "points" else ""
+    called = metric["words"] or "utility"
+    other = f"{called} {{all{form}}} with everybody's data, {{none{form}}} without"
+    alike = len({f"{100 * score:.0f}" for score in scores.values()}) == 1
+
+    def tell(place: re.Match[str]) -> str:
+        whose, form = place.groups()
+        about = "about " if whose == "all" and v.facts.grand_predicted else ""
+        if form == "%":
+            return f"{about}{number(100 * scores[whose], int(alike))} %"
+        return f"{about}{-scores[whose] if form == 'loss' else scores[whose]:z.3g}"
+
+    # No format string: a result that was read may hold any text.
+    return re.sub("{(all|none)(?::(%|loss))?}", tell, metric["sentence"] or other)
+
+
+def rule_in_words(v: Values) -> str:
+    """Which values they are, with the order of joining if that decides."""
+    if (joining := v.facts.joining) is None:
+        return v.semivalue
+    return f"{v.semivalue}, by order of joining ({order_of_joining(joining.cohorts)})"
+
+
+def symmetric_lines(v: Values, form: Callable[[float, int], str] = number) -> list[list[str]]:
+    """Each owner, the greatest value first, with its cohort, its value and its Shapley value.
+
+    The last with its 95 % interval; "–" if that is not known.
+    """
+    joining, places, found = v.facts.joining, decimals(v), []
+    if joining is None or joining.symmetric.empty:
+        return []
+    frame = joining.symmetric.set_index("owner")
+    cohort = {name: k for k, names in enumerate(joining.cohorts, start=1) for name in names}
+    for i in map(int, v.order):
+        name = v.owners[i]
+        value, low, high = (
+            form(one, places) if np.isfinite(one) else "–" for one in map(float, frame.loc[name])
+        )
+        found.append([name, f"{cohort[name]}", form(v.mean[i], places), value, f"{low} … {high}"])
+    return found
+
+
+def _symmetric(v: Values) -> list[str]:
+    """The values beside those that they would be if nobody had come first."""
+    lines = [[printable(name), *rest] for name, *rest in symmetric_lines(v, plain_number)]
+    return ["", f"{SYMMETRIC}:", *align([SYMMETRIC_HEADINGS, *lines])] if lines else []
 
 
 def how_sure(v: Values) -> str:
@@ -129,8 +176,8 @@ def how_sure(v: Values) -> str:
 def what_next(v: Values, go_on: str = "") -> str:
     """What would make the values better: more trainings, more validation rows, or nothing."""
     notes, shares = verdict(v).reasons, v.uncertainty.shares()
-    if has(notes, *NOT_BY_TRAINING):
-        return "resolve what stands above; more trainings do not."
+    for one in select(notes, NOT_BY_TRAINING):
+        return NOT_BY_TRAINING[one.code]  # for the gravest
     train = "train the failed ones again" if failed_alone_are_left(v) else "more trainings"
     train += f": {go_on}" if go_on else "."
     if has(notes, Code.FIRST_GUESS, Code.UNFINISHED):
@@ -147,8 +194,11 @@ def what_next(v: Values, go_on: str = "") -> str:
     if greatest == "deal":
         return "a new run with more repeats: most of the uncertainty is which rows share a fold."
     needed = rows_to_halve(v)
-    enough = f" (about {needed:,} would halve the intervals)" if needed else ""
     also = f"; or {train}" if trainings_help(v) else "."
+    if v.facts.validating:  # nobody has a file of them; what so many do is a note
+        enough = f" (about {needed:,})" if needed else ""
+        return f"more rows of owners, or an agreed file{enough}{also}"
+    enough = f" (about {needed:,} would halve the intervals)" if needed else ""
     return f"more validation rows{enough}{also}"
 
 
@@ -185,6 +235,12 @@ def failed_part(v: Values) -> str:
 def failed_alone_are_left(v: Values) -> bool:
     """Whether all coalitions that enter the values were tried, and some failed."""
     return bool(v.facts.failures) and v.facts.evaluated >= v.facts.counting
+
+
+def seconds_each(v: Values) -> float:
+    """How long a further training is expected to take; 0 if that is not told."""
+    told = select(v.notes, [Code.COST])
+    return float(told[0].facts["seconds"]) if told else 0.0
 
 
 def format_comparison(semivalue: str, c: Comparison) -> str:
@@ -232,9 +288,9 @@ def title_of(v: Values) -> list[str]:
     return [*lines, f"Stopped: {facts.stopped}."] if facts.stopped else lines
 
 
-def _short_table(v: Values) -> list[str]:
-    """The table; of many owners the first and the last of them."""
-    head, *lines = _table(v)
+def first_and_last(table: Sequence[str]) -> list[str]:
+    """A table with its head; of many owners the first and the last of them."""
+    head, *lines = table
     if (left := len(lines) - MOST_OWNERS) <= 0:
         return [head, *lines]
     half = MOST_OWNERS // 2

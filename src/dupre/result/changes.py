@@ -29,6 +29,7 @@ from dupre.notes import Note, select, warnings, worst_first
 from dupre.predictor.student import Spread
 from dupre.result.as_text import align, decimals
 from dupre.result.covariances import Uncertainty
+from dupre.result.remarks import order_of_joining
 from dupre.result.uncertainty import IN_NO_INTERVAL
 from dupre.result.values import Values
 from dupre.wording import (
@@ -52,6 +53,14 @@ VALIDATION = "validation data"
 DEAL = (VALIDATION, "folds", "seed")
 """Fingerprints: of the validation rows, and of all that decides how rows are dealt."""
 
+SCORED_ON = {
+    True: "Both are scored on the same validation rows: the intervals are for these.",
+    False: "They are scored on other validation rows: the intervals allow for both choices.",
+    None: "Whether both are scored on the same validation rows is not known: the intervals allow "
+    "for two choices of them.",
+}
+"""What is said of the validation rows of two results."""
+
 CHANGED = {"model": "the model", "folds": "the folds", "seed": "the seed"}
 """Fingerprints of what may differ and is said then."""
 
@@ -69,6 +78,7 @@ class Changes:
         places: decimals that are printed.
         joined, left: values of owners who are in the later result alone, and in the earlier one.
         same_rows: whether both are scored on the same validation rows; None if that is not known.
+        scored_on: what that means for the intervals; "" if it means nothing.
         other_rows: owners whose rows to train on have changed.
         changed: what else has changed, in words.
         notes: of what either result warns, and what is in no interval, the gravest first.
@@ -81,6 +91,7 @@ class Changes:
     joined: Mapping[str, float]
     left: Mapping[str, float]
     same_rows: bool | None
+    scored_on: str
     other_rows: tuple[str, ...]
     changed: tuple[str, ...]
     notes: tuple[Note, ...]
@@ -128,7 +139,7 @@ class Changes:
         # Both results may say the same, of nearly the same numbers.
         shorts = dict.fromkeys(f"- {one.short}" for one in self.notes)
         told, more = list(shorts)[:MOST_NOTES], len(shorts) - MOST_NOTES
-        told += [f"- {more} more, with --json or in `notes`."] if more > 0 else []
+        told += [f"{more} more: `notes`, which --json has"] if more > 0 else []
         text = [
             f"{self.semivalue} {self.nouns} of two results",
             "",
@@ -153,15 +164,7 @@ class Changes:
             found.append(f"Other rows than before: {join_list(map(printable, self.other_rows))}.")
         if self.changed:
             found.append(f"Changed too: {join_list(self.changed)}.")
-        if self.same_rows:
-            found.append(
-                "Both are scored on the same validation rows: the intervals are for these."
-            )
-        elif self.same_rows is not None:
-            found.append(
-                "They are scored on other validation rows: the intervals allow for both choices."
-            )
-        return found
+        return [*found, self.scored_on] if self.scored_on else found
 
 
 def changes(before: Values, after: Values) -> Changes:
@@ -170,10 +173,8 @@ def changes(before: Values, after: Values) -> Changes:
     Raises:
         InputError: the semivalue, the metric or the target is another, or nobody is in both.
     """
-    _check_comparable(before, after)
+    check_comparable(before, after)
     both = [name for name in np.array(after.owners)[after.order] if name in before.owners]
-    if not both:
-        raise InputError("no owner is in both results; compare results of the same owners")
     first, second = (np.array([v.owners.index(name) for name in both]) for v in (before, after))
     change = after.mean[second] - before.mean[first]
     one, other = (_left_over(before, after, v).spread() for v in (before, after))
@@ -196,6 +197,8 @@ def changes(before: Values, after: Values) -> Changes:
         "share_after": after.share.to_numpy()[second],
     }
     marks, now = _fingerprints(before), _fingerprints(after)
+    same_rows = _are_same(before, after, [VALIDATION])
+    rows_matter = same_rows is not None or before.uncertainty.varies_with_rows
     return Changes(
         pd.DataFrame(columns, index=pd.Index(both, name="owner")),
         semivalue=after.semivalue,
@@ -203,7 +206,8 @@ def changes(before: Values, after: Values) -> Changes:
         places=max(decimals(before), decimals(after)),
         joined=_apart(after, before),
         left=_apart(before, after),
-        same_rows=_are_same(before, after, [VALIDATION]),
+        same_rows=same_rows,
+        scored_on=SCORED_ON[same_rows] if rows_matter else "",
         other_rows=tuple(n for n in both if _differs(marks, now, f"{ROWS_OF}{n}")),
         changed=tuple(word for name, word in CHANGED.items() if _differs(marks, now, name)),
         notes=_notes(before, after),
@@ -219,8 +223,8 @@ def _left_over(before: Values, after: Values, v: Values) -> Uncertainty:
     )
 
 
-def _check_comparable(before: Values, after: Values) -> None:
-    """Raise InputError if the numbers of the two results do not mean the same."""
+def check_comparable(before: Values, after: Values) -> None:
+    """Raise InputError if the numbers of the two do not mean the same, or nobody is in both."""
     then, now = before.facts.provenance, after.facts.provenance
     places = {"metric": ("settings", "metric"), "target": ("data", "target")}
     stated = {"semivalue": (before.semivalue, after.semivalue)} | {
@@ -233,6 +237,23 @@ def _check_comparable(before: Values, after: Values) -> None:
                 f"these results cannot be compared: the {what} was {one}, now {other}; compare "
                 f"results of the same {what}"
             )
+    both = set(before.owners) & set(after.owners)
+    if not both:
+        raise InputError("no owner is in both results; compare results of the same owners")
+    first, second = (_order_of_joining(v, both) for v in (before, after))
+    if first != second:
+        raise InputError(
+            "these results cannot be compared: owners in both joined in the order "
+            f"{order_of_joining(first)}, now {order_of_joining(second)}; compare results of the "
+            "same order"
+        )
+
+
+def _order_of_joining(v: Values, some: set[str]) -> list[tuple[str, ...]]:
+    """Cohorts of some of the owners: who came or left changes nothing in the order of others."""
+    every = () if v.facts.joining is None else v.facts.joining.cohorts
+    cohorts = [tuple(sorted(some.intersection(cohort))) for cohort in every]
+    return [cohort for cohort in cohorts if cohort]
 
 
 def _fingerprints(v: Values) -> Mapping[str, str]:

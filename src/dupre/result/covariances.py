@@ -13,7 +13,7 @@ from numbers import Real
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import cholesky
+from scipy.linalg import LinAlgError, cholesky, eigh
 
 from dupre._types import Floats
 from dupre.errors import InputError
@@ -73,7 +73,12 @@ def _factor_of(covariance: Floats) -> Floats:
         return np.zeros((n, n))
     # A little is added to the diagonal: the values may have a known sum, so that the covariance
     # is singular, and its factor must not depend on rounding.
-    factor = cholesky(covariance + 1e-8 * size * np.eye(n), lower=True)
+    more = 1e-8 * size * np.eye(n)
+    try:
+        factor = cholesky(covariance + more, lower=True)
+    except LinAlgError:  # where nearly all is known, what is left may be rounding alone
+        values, vectors = eigh(covariance)
+        factor = cholesky((vectors * np.maximum(values, 0.0)) @ vectors.T + more, lower=True)
     # Each value keeps its own variance: one that is certain is the same in every draw.
     return np.asarray(factor * np.sqrt(variance / (variance + 1e-8 * size))[:, None])
 

@@ -44,7 +44,7 @@ from dupre.wording import json_numbers, quote, quote_names
 Kind = TypeVar("Kind", bound=Values)
 
 FORMAT = "dupre result"
-VERSION = 6
+VERSION = 7
 """Of the format; it changes with every field, so that a document is read as it was meant."""
 
 PACKED_FROM = 51
@@ -72,6 +72,7 @@ COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "rounds": {"evaluated": Count, "": Number | None},
     "contributions": {"owner": str, "others": Count}
     | dict.fromkeys(("value", "low", "high"), Number),
+    "symmetric": {"owner": str} | dict.fromkeys(("value", "low", "high"), Number | None),
     "forecast": {"evaluated": Count, "widest": Number, "": Number},
 }
 """Types of the columns that a table has if it has rows; that of others under ""."""
@@ -253,6 +254,7 @@ def _valuation(kind: type[Kind], raw: dict[str, Any], whole: dict[str, Any], pla
             reader.elsewhere[name] = reader.field(name, hint, whole[name], name)
     valuation: Kind = reader.record(kind, raw, place)
     _check_numbers(valuation, stated, place_of_owners)
+    _check_cohorts(valuation, f"{place}.facts.joining.cohorts")
     _check_sum(valuation, place_of_owners)
     _check_ranks(valuation, stated, place_of_owners)
     _check_verdict(valuation, decided, f"{place}.verdict")
@@ -423,9 +425,18 @@ def _check_numbers(v: Values, stated: Any, place: str) -> None:
                 raise _damage(at, f"{number}, which follows from its value and the {source}", found)
 
 
+def _check_cohorts(v: Values, place: str) -> None:
+    """Raise InputError if there are cohorts, and they do not hold every owner once."""
+    if (joining := v.facts.joining) is None:
+        return
+    found = [name for cohort in joining.cohorts for name in cohort]
+    if sorted(found) != sorted(v.owners) or not all(joining.cohorts):
+        raise _damage(place, "every owner in one of the cohorts", joining.cohorts)
+
+
 def _check_sum(v: Values, place: str) -> None:
     """Shapley values add up to u(all) - u(empty); if sampled, within their error."""
-    if v.semivalue != "Shapley":
+    if v.semivalue != "Shapley" and v.facts.joining is None:
         return
     allowed = ROUNDING * (abs(v.facts.grand) + abs(v.facts.empty) + float(np.abs(v.mean).sum()))
     if v.uncertainty.sampling is not None or v.facts.sampled or v.facts.corrected:

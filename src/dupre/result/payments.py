@@ -5,6 +5,7 @@ Notation: n owners, m draws of their values; values and payments (m, n), one row
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from typing import get_args
@@ -15,7 +16,7 @@ import pandas as pd
 from dupre._types import Floats
 from dupre.checks import finite
 from dupre.errors import InputError, NotPayableError, Remedy
-from dupre.notes import Code, Note, note, select, warnings, worst_first
+from dupre.notes import ABOUT_PAYMENTS, Code, Note, note, select, warnings, worst_first
 from dupre.result.as_text import align
 from dupre.result.sharing import Negative, are_shareable, draw_values, share, without_rounding
 from dupre.result.uncertainty import OF_ROWS, rows_in_words
@@ -37,6 +38,9 @@ PLACES |= dict.fromkeys(("BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"), 3)
 MOST_REASONS = 3
 """Reasons against paying that are named."""
 
+ROUNDING = 1e-9
+"""Part of an amount up to which the width of an interval is a rounding error."""
+
 LARGEST = 1e12
 """Amounts up to which every cent is a number of its own."""
 
@@ -57,10 +61,13 @@ class Payments:
 
     Attributes:
         frame: `value`, `payment`, and `low` and `high`, bounds between which the payment lies with
-            95 %, by owner, from the greatest value to the smallest.
+            95 %, by owner, from the greatest value to the smallest. If the choice of the validation
+            rows matters, also the bounds for the others: `low_for_these_rows` and
+            `high_for_these_rows`, or `low_for_population` and `high_for_population`; NaN if they
+            are too wide to share by.
         amount: the sum of the payments.
         currency: such as "CHF"; "" if it is not stated.
-        rule: how values become payments, and for whom the intervals hold, in sentences.
+        rule: how values become payments, in sentences.
         semivalue: which values they are.
         notes: what the verdict rests on and what warns of something, the gravest first; then what
             belongs to the payments alone, such as which are outside their own intervals.
@@ -86,6 +93,18 @@ class Payments:
         return self.verdict == "not payable"
 
     @property
+    def intervals(self) -> dict[str, tuple[str, str]]:
+        """The bounds in the frame, lower and upper, by what they are called."""
+        own, other = "the population", "these rows"
+        if self.for_these_rows:
+            own, other = other, own
+        name = other.replace("the ", "").replace(" ", "_")
+        ends = f"low_for_{name}", f"high_for_{name}"
+        if ends[0] not in self.frame:
+            return {"95 % interval": ("low", "high")}
+        return {f"95 % for {own}": ("low", "high"), f"95 % for {other}": ends}
+
+    @property
     def places(self) -> int:
         """Decimals of a payment."""
         return PLACES.get(self.currency, 2)
@@ -105,26 +124,36 @@ class Payments:
         return self.frame.assign(already_paid=self.paid, difference=due)
 
     def __str__(self) -> str:
+        return self.in_words()
+
+    def in_words(self, details: str = "`notes`") -> str:
+        """The table, how it came about, and notes; `details` is what shows the rest of these."""
         frame, unit = self.table(), f" {self.currency}" if self.currency else ""
         single = ["payment", *(["already_paid", "difference"] if self.paid is not None else [])]
-        lines = [["owner", f"payment{unit}", "95 % interval"]]
+        lines = [["owner", f"payment{unit}", *self.intervals]]
         lines[0] += [name.replace("_", " ") for name in single[1:]]
         for name, row in frame.iterrows():
             pay, *before = (self.format(row[key]) for key in single)
-            interval = f"{self.format(row['low'])} … {self.format(row['high'])}"
-            lines.append([printable(str(name)), pay, interval, *before])
+            bounds = [self.between(row[low], row[high]) for low, high in self.intervals.values()]
+            lines.append([printable(str(name)), pay, *bounds, *before])
         pay, *before = (self.format(frame[key].sum() + 0.0) for key in single)
-        lines.append(["sum", pay, "", *before])
+        lines.append(["sum", pay, *("" for _ in self.intervals), *before])
         first = f"{self.verdict.capitalize()}{', and paid anyway' if self.anyway else ''}."
-        more = len(self.notes) - MOST_NOTES
+        # Of the payments all of them: what shows the values in full does not have these.
+        own = select(self.notes, ABOUT_PAYMENTS)
+        others = [one for one in self.notes if one not in own]
         text = [first, "", *align(lines), "", self.rule]
-        text += [f"- {one.short}" for one in self.notes[:MOST_NOTES]]
-        text += [f"- {more} more, with --json or in `notes`."] if more > 0 else []
+        text += [f"- {one.short}" for one in [*others[:MOST_NOTES], *own]]
+        text += [f"{more} more: {details}"] if (more := len(others) - MOST_NOTES) > 0 else []
         return "\n".join(cut(escape_controls(line), LONGEST_LINE) for line in text)
 
     def format(self, payment: float) -> str:
         """A payment as it is printed: `1,611.40`."""
         return f"{payment:,.{self.places}f}"
+
+    def between(self, low: float, high: float) -> str:
+        """An interval as it is printed."""
+        return "–" if math.isnan(low) else f"{self.format(low)} … {self.format(high)}"
 
 
 def share_amount(
@@ -155,8 +184,8 @@ def share_amount(
         raise NotPayableError(f"{why} There is also {nothing}")
     if not shareable:
         raise InputError(f"there is {nothing}")
-    terms = _Terms(float(amount), negative, minimum, for_these_rows)
-    bounds, part = _interval(v, terms)
+    terms = _Terms(float(amount), negative, minimum)
+    bounds, part = _interval(v, terms, for_these_rows=for_these_rows)
     # Intervals leave out 2.5 % at each end: no more draws than that may have nothing to share.
     if bounds is None:
         what = "none of them is" if negative == "zero" else "their sum is not"
@@ -165,12 +194,12 @@ def share_amount(
             f"{percent(1 - part)} % {what} above zero; {_remedy(v)} first"
         )
     payment = _round_to_sum(share(v.mean[None], amount, negative, minimum)[0], amount, places)
-    low, high = bounds
-    if not _is_uncertain(bounds, places):  # as the payment itself was rounded to the sum
-        low = high = payment
-    columns = {"value": v.mean, "payment": payment, "low": low, "high": high}
+    columns = {"value": v.mean, "payment": payment, **_bounds("", bounds, payment, places)}
+    if v.uncertainty.varies_with_rows:
+        others, _ = _interval(v, terms, for_these_rows=not for_these_rows)
+        whom = "_for_population" if for_these_rows else "_for_these_rows"
+        columns |= _bounds(whom, others, payment, places)
     frame = pd.DataFrame(columns, index=pd.Index(v.owners, name="owner"))
-    frame[["low", "high"]] = frame[["low", "high"]].round(places) + 0.0  # no minus before zero
     rule = RULES[negative].format(nouns=f"{v.semivalue} {v.words.nouns}")
     if minimum:
         least = f"{minimum:,.{places}f}"
@@ -180,7 +209,7 @@ def share_amount(
         frame.iloc[v.order],
         float(amount),
         currency,
-        f"{rule} {_whose_intervals(v, terms, places)}".rstrip(),
+        " ".join([rule, *_of_rows(v)]),
         v.semivalue,
         notes,
         verdict=found.kind,
@@ -202,20 +231,21 @@ def _outside(v: Values, names: tuple[str, ...]) -> list[Note]:
 
 @dataclass(frozen=True)
 class _Terms:
-    """How an amount is shared, and for whom intervals hold."""
+    """How an amount is shared."""
 
     amount: float
     negative: Negative
     minimum: float
-    for_these_rows: bool
 
 
-def _interval(v: Values, terms: _Terms) -> tuple[tuple[Floats, Floats] | None, float]:
+def _interval(
+    v: Values, terms: _Terms, *, for_these_rows: bool
+) -> tuple[tuple[Floats, Floats] | None, float]:
     """Bounds of the payments, (n,) each, and the part of the draws by which they can be shared.
 
     None if that part is too small.
     """
-    errors = v.uncertainty.errors(for_these_rows=terms.for_these_rows)
+    errors = v.uncertainty.errors(for_these_rows=for_these_rows)
     draws = draw_values(v, DRAWS, errors)
     shareable = are_shareable(draws, terms.negative)
     part = float(np.mean(shareable))
@@ -226,26 +256,25 @@ def _interval(v: Values, terms: _Terms) -> tuple[tuple[Floats, Floats] | None, f
     return (low, high), part
 
 
-def _is_uncertain(bounds: tuple[Floats, Floats], places: int) -> bool:
-    """Whether any payment may be another by a cent; rounding errors may not."""
-    return bool((bounds[1] - bounds[0] >= 10.0**-places).any())
-
-
-def _whose_intervals(v: Values, terms: _Terms, places: int) -> str:
-    """For whom the intervals hold, and how wide they are for the others."""
-    if not v.uncertainty.varies_with_rows:
-        return " ".join(one.text for one in select(v.notes, OF_ROWS))
-    bounds, _ = _interval(v, replace(terms, for_these_rows=not terms.for_these_rows))
+def _bounds(
+    whom: str, bounds: tuple[Floats, Floats] | None, payment: Floats, places: int
+) -> dict[str, Floats]:
+    """Bounds as columns, rounded outwards: less than a cent of doubt is no certainty."""
     if bounds is None:
-        other = "they are too wide to share by"
-    elif _is_uncertain(bounds, places):
-        other = f"up to ± {float(np.max(bounds[1] - bounds[0])) / 2:,.{places}f}"
+        low = high = np.full(len(payment), np.nan)
+    elif (bounds[1] - bounds[0] <= ROUNDING * payment.sum()).all():
+        low = high = payment  # as the payment itself was rounded to the sum
     else:
-        other = "payments are exact"
-    rows = rows_in_words(v)
-    if terms.for_these_rows:
-        return f"Intervals are for these {rows}; for the population they come from, {other}."
-    return f"Intervals are for the population that the {rows} come from; for these alone, {other}."
+        low = np.floor(bounds[0] * 10**places + 1e-6) / 10**places
+        high = np.ceil(bounds[1] * 10**places - 1e-6) / 10**places
+    return {f"low{whom}": low + 0.0, f"high{whom}": high + 0.0}  # no minus before zero
+
+
+def _of_rows(v: Values) -> list[str]:
+    """For which validation rows intervals hold, if the names of the columns do not say it."""
+    if v.uncertainty.varies_with_rows:
+        return []
+    return [one.text for one in select(v.notes, OF_ROWS)]
 
 
 def explain_outside(v: Values) -> str:

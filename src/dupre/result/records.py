@@ -103,6 +103,21 @@ class Subsidy:
     proven: bool
 
 
+@dataclass(frozen=True, eq=False)
+class Joining:
+    """Who joined first, and what owners would be worth otherwise.
+
+    Attributes:
+        cohorts: owners who joined together, the first cohort first.
+        symmetric: what they would be worth if nobody had come first: of each `owner` the Shapley
+            `value`, `low` and `high`, mostly predicted. NaN if the predictor failed, and no rows
+            in a look after a batch.
+    """
+
+    cohorts: tuple[tuple[str, ...], ...]
+    symmetric: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+
 @dataclass(frozen=True)
 class Duplicates:
     """Coalitions that hold the same rows as others, so that one evaluation serves all of them.
@@ -202,8 +217,8 @@ class Facts:
         floored: how many evaluated coalitions have a lower one.
         counting: number of coalitions that enter the values; those that hold the same rows count
             once if one evaluation serves all of them.
-        first_left: how many of the 2n + 1 heaviest coalitions are not evaluated; the values are
-            a first guess until all are.
+        first_left: how many of the 2n + 1 heaviest coalitions are not evaluated, 0 if those are
+            that the strategy needs; the values are a first guess until then.
         found: how many evaluations were known before the call; not printed, so that a resumed run
             prints the same as one that was never interrupted.
         checked: how many stored evaluations were done again, to see that they are still the same;
@@ -224,13 +239,14 @@ class Facts:
         sampled: whether the values come from random coalitions alone, because the predictor
             failed on the check coalitions.
         corrected: whether the error of the predictor was estimated and corrected.
-        uncorrected: whether a correction was asked for, but has too few random coalitions.
         subsidy: of the least core; None for semivalues.
+        joining: who joined first, if the values depend on it.
         rounds: what was known after each batch: number evaluated, widest half interval (unless
             very many coalitions count) and, on check coalitions, the predictor's error, that of
             the mean of their size (by_size) and the coverage.
         contributions: what each `owner` adds to groups of so many `others` on average: `value`,
-            `low` and `high`; of more than 12 owners for 12 sizes. Empty if the predictor failed.
+            `low` and `high`; of more than 12 owners for 12 sizes. Empty if the predictor failed,
+            and if the values depend on who joined first.
         forecast: expected half widths of the 95 % intervals against further evaluations.
         evidence: utilities observed and predicted, and how the owners' data relate.
         provenance: how to reproduce the values, in sections such as "versions" and "settings",
@@ -260,8 +276,8 @@ class Facts:
     check: PredictorCheck | None = None
     sampled: bool = False
     corrected: bool = False
-    uncorrected: bool = False
     subsidy: Subsidy | None = None
+    joining: Joining | None = None
     rounds: pd.DataFrame = field(default_factory=pd.DataFrame)
     contributions: pd.DataFrame = field(default_factory=pd.DataFrame)
     forecast: pd.DataFrame = field(default_factory=pd.DataFrame)

@@ -6,9 +6,9 @@ this module and of `uncertainty` are made anew from the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -23,15 +23,20 @@ from dupre.wording import MOST_NAMED, count_things, join_list, printable
 
 Kind = TypeVar("Kind", bound=Values)
 
+Cohorts: TypeAlias = Sequence[tuple[str, ...]]
+
+MOST_JOINED = 3
+"""Cohorts named, and owners of each."""
+
 MOST_WARNINGS = 3
 """Kinds of warning told one by one; the others are counted."""
 
 DERIVED = frozenset(
     {
-        *(Code.LEFT_OUT, Code.CHECK_COALITIONS, Code.PREDICTOR_FAILED, Code.NOT_CORRECTED),
+        *(Code.LEFT_OUT, Code.CHECK_COALITIONS, Code.PREDICTOR_FAILED),
         *(Code.CORRECTED, Code.ASKED_PREDICTOR, Code.SIMILARITY, Code.OUTLIERS),
         *(Code.NO_BETTER_THAN_CONSTANT, Code.EXACT, Code.DUPLICATES, Code.SAMPLED_COALITIONS),
-        Code.SAME_OWNERS,
+        *(Code.SAME_OWNERS, Code.PRECEDENCE, Code.LATER_COPIES),
         *(Code.SUBSIDY, Code.SUBSIDY_SEARCHED, Code.SUBSIDY_CUT_SHORT, Code.FIRST_GUESS),
         *(Code.FLOOR, Code.NONE_ABOVE_FLOOR, Code.WORSE_THAN_NOTHING, Code.EFFICIENCY_GAP),
         *(Code.FAILED_TRAININGS, Code.STALE, Code.WARNINGS, Code.SEEDS_NOT_MEASURED),
@@ -120,12 +125,6 @@ def _check(v: Values) -> list[Note]:
     if held is not None and held.failed:
         text = f"{failed}; evaluate more."
         found.append(note(Code.PREDICTOR_FAILED, text, **facts, used=True))
-    if v.facts.uncorrected:
-        text = (
-            "too few random coalitions are evaluated to estimate the error of the predictor; the "
-            "values are not corrected."
-        )
-        found.append(note(Code.NOT_CORRECTED, text))
     if v.facts.corrected:
         text = "The error of the predictor was estimated from random coalitions and corrected."
         found.append(note(Code.CORRECTED, text))
@@ -138,8 +137,11 @@ def _coalitions(v: Values) -> list[Note]:
     if v.complete:
         text = f"Exact{exactness_condition(v)}: every coalition that counts was evaluated."
         found.append(note(Code.EXACT, text))
+    cohorts = () if v.facts.joining is None else v.facts.joining.cohorts
+    if cohorts:
+        found.append(_precedence(cohorts))
     if v.facts.duplicates is not None:
-        found += _duplicates(v.facts.duplicates)
+        found += _duplicates(v.facts.duplicates, cohorts)
     if v.uncertainty.sampling is not None:
         found.append(_sampling(v))
     if v.facts.subsidy is not None:
@@ -155,7 +157,26 @@ def _coalitions(v: Values) -> list[Note]:
     return found
 
 
-def _duplicates(d: Duplicates) -> list[Note]:
+def _precedence(cohorts: Cohorts) -> Note:
+    """By which rule owners who joined in turn are valued."""
+    text = (
+        f"Order of joining: {order_of_joining(cohorts)}. An owner's value is the mean of what its "
+        "data add to those of all who joined before it and of some who joined with it: the Shapley "
+        "value among these."
+    )
+    return note(Code.PRECEDENCE, text, cohorts=[list(cohort) for cohort in cohorts])
+
+
+def order_of_joining(cohorts: Cohorts) -> str:
+    """Who joined, in order: `A and B, then C`; of many the first, and how many more."""
+    first = [join_list(map(printable, cohort), most=MOST_JOINED) for cohort in cohorts]
+    if (left := len(first) - MOST_JOINED) > 1:
+        owners = sum(map(len, cohorts[MOST_JOINED:]))
+        first[MOST_JOINED:] = [f"{owners:,} more owners in {left:,} cohorts"]
+    return "; then ".join(first)
+
+
+def _duplicates(d: Duplicates, cohorts: Cohorts) -> list[Note]:
     """Who holds the same rows, and how many trainings that saved."""
     text = (
         f"Some coalitions hold the same rows: the {d.coalitions:,} that count are {d.different:,} "
@@ -163,15 +184,28 @@ def _duplicates(d: Duplicates) -> list[Note]:
     )
     counts = {"coalitions": d.coalitions, "different": d.different, "saved": d.saved}
     saved = note(Code.DUPLICATES, text, **counts)
-    if not d.owners:
-        return [saved]
-    first, *others = (join_list(map(printable, group), most=2) for group in d.owners[:2])
-    others += [f"{len(d.owners) - 2} more groups of owners"] * (len(d.owners) > 2)
-    text = (
-        f"{first} hold the same rows{''.join(f'; so do {group}' for group in others)}: a copy is "
-        "worth as much as the original."
-    )
-    return [note(Code.SAME_OWNERS, text, owners=[list(group) for group in d.owners]), saved]
+    cohort = {name: k for k, names in enumerate(cohorts) for name in names}
+    together, in_turn = [], []
+    for group in d.owners:
+        joined = [cohort.get(name, 0) for name in group]
+        parts = [tuple(n for n in group if cohort.get(n, 0) == k) for k in dict.fromkeys(joined)]
+        together += [part for part in parts if len(part) > 1]
+        in_turn += [group] * (len(parts) > 1)
+    found = []
+    if together:
+        text = f"{_same_rows(together)}: a copy is worth as much as the original."
+        found.append(note(Code.SAME_OWNERS, text, owners=list(map(list, together))))
+    if in_turn:
+        text = f"{_same_rows(in_turn)}: who joined later is worth what a copy adds."
+        found.append(note(Code.LATER_COPIES, text, owners=list(map(list, in_turn))))
+    return [*found, saved]
+
+
+def _same_rows(groups: Cohorts) -> str:
+    """Groups of owners that each hold the same rows: the first, and how many more."""
+    first, *others = (join_list(map(printable, group), most=2) for group in groups[:2])
+    others += [f"{len(groups) - 2} more groups of owners"] * (len(groups) > 2)
+    return f"{first} hold the same rows{''.join(f'; so do {group}' for group in others)}"
 
 
 def _subsidy(s: Subsidy, *, complete: bool) -> list[Note]:

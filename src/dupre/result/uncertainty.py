@@ -13,7 +13,7 @@ from dupre.notes import TOO_NARROW, Code, Note, has, note
 from dupre.result.covariances import roots
 from dupre.result.sharing import share_parts
 from dupre.result.values import Values
-from dupre.wording import count_things
+from dupre.wording import count_things, deal_in_words
 
 OF_ROWS = (Code.UNKNOWN_ROWS, Code.UNCHANGED_BY_ROWS, Code.POPULATION, Code.ONE_SPLIT)
 """Codes of the notes that say for which validation rows the intervals hold."""
@@ -83,8 +83,8 @@ def exactness_condition(v: Values) -> str:
     # Equal second trainings of a model with seeds do not prove that no seed matters.
     fixed = known is not None and known.deterministic and not known.seeded
     seeds = "seeds" if known is not None and known.seeded else "utilities"
-    if v.uncertainty.deal is not None:
-        return " for this deal of the rows"
+    if v.uncertainty.deal is not None or has(v.notes, Code.ONE_SPLIT):
+        return f" for this {deal_in_words(v.facts.folds)}"
     if not v.facts.validation_rows and not v.uncertainty.varies_with_rows:
         return "" if fixed else f" for these {seeds}"
     return f" for these validation rows{'' if fixed else f' and {seeds}'}"
@@ -131,10 +131,11 @@ def _variance(v: Values) -> list[Note]:
     """Where the uncertainty comes from, and what would reduce it."""
     shares, found = v.uncertainty.shares(), []
     other = f"coalitions not evaluated{'' if v.uncertainty.sampling is None else ' or not drawn'}"
+    helps = "folds" if v.facts.folds == 1 else "repeats"  # of one split, folds cost less
     sources = [
         (shares["rows"], f"the choice of the {rows_in_words(v)}, which more of them reduce"),
         (shares["noise"], "noise of trainings, which repeats reduce"),
-        (shares["deal"], "the deal of the rows, which repeats reduce"),
+        (shares["deal"], f"the {deal_in_words(v.facts.folds)}, which {helps} reduce"),
         (shares["not_evaluated"], other),
     ]
     # Smaller shares would be printed as 0 %.

@@ -104,6 +104,12 @@ class Values(records.ReadOnlyArrays):
         return self.complete and not any(part is not None and part.any() for part in chance)
 
     @property
+    def finished(self) -> str:
+        """When the last training was finished, ISO 8601; "" if that is not known."""
+        known = "finished" in self.evaluations and len(self.evaluations)
+        return str(self.evaluations["finished"].max()) if known else ""
+
+    @property
     def complete(self) -> bool:
         """Whether every coalition with a weight was evaluated, so that nothing is predicted."""
         return self.facts.diagnostics is None and self.uncertainty.sampling is None

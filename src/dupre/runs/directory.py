@@ -7,6 +7,7 @@
     report.html    a page to pass on
     payments.csv   what each owner is paid, once `dupre pay` has been asked
     ledger.jsonl   every payment that was booked (module `ledger`)
+    quotes.json    what owners who had not joined would be worth
     report.pdf, values.xlsx   the page printed, and a workbook, if they were asked for
 
     history/N      a result or payments that others took the place of
@@ -30,15 +31,15 @@ from msgspec.structs import asdict, replace
 from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text, replace_texts
 from dupre.report.document import Heading, read_logo
-from dupre.result import json
-from dupre.result.as_text import failed_alone_are_left
+from dupre.result.as_text import failed_alone_are_left, seconds_each
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
 from dupre.runs.ledger import Ledger, read_ledger, with_paid
+from dupre.runs.results import read_history, read_quotes, read_results, result_text
 from dupre.spec import Payment, Spec, dumps, loads
 from dupre.store.frames import read_evaluations
 from dupre.store.locks import FileLock
-from dupre.wording import FORMULA, spell_out
+from dupre.wording import FORMULA, in_minutes, spell_out
 
 
 class RunDirectory:
@@ -46,7 +47,7 @@ class RunDirectory:
 
     Attributes:
         path: of the directory.
-        config, store, result, table, report, payments, ledger, pdf, workbook: its files.
+        config, store, result, table, report, payments, ledger, quotes, pdf, workbook: its files.
 
     Raises:
         InputError: one of its files is a link, which may point elsewhere.
@@ -58,6 +59,7 @@ class RunDirectory:
         self.result, self.table = path / "result.json", path / "values.csv"
         self.report, self.payments = path / "report.html", path / "payments.csv"
         self.ledger = path / "ledger.jsonl"
+        self.quotes = path / "quotes.json"
         self.pdf, self.workbook = path / "report.pdf", path / "values.xlsx"
         # A directory may come from elsewhere; by a link it could have us overwrite any file.
         for file in path.iterdir() if path.is_dir() else ():
@@ -82,7 +84,16 @@ class RunDirectory:
             return self.command(*(("record", "FILE") if again else ("suggest",)))
         if again:
             return self.command("resume", "--retry-failures")
-        return self.command("resume", "--budget", f"+{len(v.owners)}")
+        return self.command("resume", "--budget", f"+{len(v.owners)}") + self._expected(v)
+
+    def _expected(self, v: Valuation) -> str:
+        """What as many more trainings as there are owners take, and cost; "" if it is little."""
+        seconds = len(v.owners) * seconds_each(v)
+        if not (minutes := in_minutes(seconds)):
+            return ""
+        price = self.spec().machine.hourly
+        cost = "" if price is None else f", {price.of(seconds)}"
+        return f" ({minutes}{cost})"
 
     def check_store(self) -> None:
         """Raise InputError if there is a result, but its trainings are gone."""
@@ -133,11 +144,22 @@ class RunDirectory:
         if not self.result.is_file():
             raise InputError(f"{str(self)!r} has no result yet; go on with `{self.renewal}`")
         try:
-            return json.loads(self.result.read_text(encoding="utf-8"), Valuation)
-        except (InputError, OSError, UnicodeDecodeError) as cause:
+            return read_results(self.result)
+        except InputError as cause:
             raise InputError(
                 f"{str(self.result)!r}: {cause}; `{self.renewal}` makes it again from the store"
             ) from cause
+
+    def earlier_results(self, present: Sequence[Valuation] = ()) -> dict[str, Path]:
+        """Files of the results before the last one, in the order of time, by their names here.
+
+        And that of the last one, if there is a present one that says something else.
+        """
+        files = [self._history / str(number) / self.result.name for number in self._numbers()]
+        files = [file for file in files if file.is_file()]
+        if present and self.table.is_file() and not _holds(self.table, spreadsheet(present)):
+            files.append(self.result)
+        return {file.relative_to(self.path).as_posix(): file for file in files}
 
     @property
     def renewal(self) -> str:
@@ -151,8 +173,7 @@ class RunDirectory:
         Returns:
             where the files before are kept; None if there were none, or they say the same.
         """
-        found = json.dumps(valuations, resamples=False)  # the store has them
-        texts = {self.result: found, self.table: spreadsheet(valuations)}
+        texts = {self.result: result_text(valuations), self.table: spreadsheet(valuations)}
         return self._replace(texts | self._pages(valuations, self.spec()))
 
     def _replace(self, texts: Mapping[Path, str | None]) -> Path | None:
@@ -172,15 +193,21 @@ class RunDirectory:
 
     def _keep(self, files: Sequence[Path]) -> Path:
         """Copy files to a new directory of the history."""
-        history = self.path / "history"
-        history.mkdir(exist_ok=True)
         # After the largest, not the first gap: numbers are in the order of time.
-        numbers = [int(path.name) for path in history.iterdir() if path.name.isdecimal()]
-        kept = history / str(1 + max(numbers, default=0))
-        kept.mkdir()
+        kept = self._history / str(1 + max(self._numbers(), default=0))
+        kept.mkdir(parents=True)
         for file in files:
             copyfile(file, kept / file.name)
         return kept
+
+    def _numbers(self) -> list[int]:
+        """Numbers in the history, in the order of time."""
+        every = self._history.iterdir() if self._history.is_dir() else ()
+        return sorted(int(path.name) for path in every if path.name.isdecimal())
+
+    @property
+    def _history(self) -> Path:
+        return self.path / "history"
 
     @property
     def is_behind(self) -> bool:
@@ -193,12 +220,7 @@ class RunDirectory:
         """Whether trainings are stored that came after a result."""
         if not self.store.is_file():
             return False
-        return _last_finished(read_evaluations(self.store)) > _last_finished(last.evaluations)
-
-    @property
-    def earlier_owners(self) -> tuple[str, ...]:
-        """The owners of the last result; none if there is no result."""
-        return () if (last := self.last_result) is None else last.owners
+        return _last_finished(read_evaluations(self.store)) > last.finished
 
     @property
     def last_result(self) -> Valuation | None:
@@ -317,7 +339,9 @@ class RunDirectory:
         from dupre.report.page import page
 
         paid = self._paid(valuations[0], spec, ledger)
-        shown = page(valuations, heading=_heading(spec), paid=paid)
+        found = read_history(self.earlier_results(valuations), valuations[0])
+        quoted = read_quotes(self.quotes)
+        shown = page(valuations, heading=_heading(spec), paid=paid, history=found, quoted=quoted)
         return {self.report: shown, self.payments: payments_table(paid)}
 
     def write_statements(

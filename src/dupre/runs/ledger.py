@@ -256,17 +256,33 @@ def _of_later(ledger: Ledger) -> list[Note]:
 
 
 def _of_former(payments: Payments, gone: Mapping[tuple[str, int], float]) -> list[Note]:
-    """What was paid to partners who have left."""
+    """What was paid to partners who have left, also to those whose names are here again."""
+    if not gone:
+        return []
+    again = {key: one for key, one in gone.items() if key[0] in payments.frame.index}
+    left = {key: one for key, one in gone.items() if key not in again}
+    notes = [
+        *_note_of(payments, Code.PAID_TO_FORMER, "to partners who left", left),
+        *_note_of(payments, Code.JOINED_AGAIN, "before their names joined again, as new", again),
+    ]
+    total = round(payments.amount + sum(gone.values()), payments.places)
+    text = f"with these payments {payments.format(total)} is paid in all."
+    return [*notes, note(Code.PAID_IN_ALL, text, paid=total)]
+
+
+def _note_of(
+    payments: Payments, code: Code, what: str, gone: Mapping[tuple[str, int], float]
+) -> list[Note]:
     if not gone:
         return []
     who = join_list(
         f"{payments.format(one)} to {printable(name)} (joined by entry {joined})"
         for (name, joined), one in gone.items()
     )
-    text = f"Already paid to partners who left, and not counted: {who}."
+    text = f"Already paid {what}, and not counted: {who}."
     facts = [{"owner": name, "joined": joined, "paid": one} for (name, joined), one in gone.items()]
     names, paid = list(dict.fromkeys(name for name, _ in gone)), sum(gone.values())
-    return [note(Code.PAID_TO_FORMER, text, partners=facts, names=names, paid=paid)]
+    return [note(code, text, partners=facts, names=names, paid=paid)]
 
 
 def _of_other_currencies(payments: Payments, ledger: Ledger) -> list[Note]:

@@ -8,11 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add, mul
+from typing import TypeAlias
 
+from dupre._types import Names
 from dupre.checks import Bounds, check_bounds, finite
 from dupre.errors import InputError
 from dupre.game.estimators import Sample, regression
-from dupre.game.semivalues import Semivalue
+from dupre.game.precedence import Precedence, precedence
+from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import (
     Constant,
     Kernel,
@@ -23,6 +26,7 @@ from dupre.predictor.kernels import (
     Size,
     SlicedWasserstein,
     paper,
+    paper_process,
 )
 from dupre.spec import Spec, Values
 from dupre.tables.user_code import is_dotted, load
@@ -36,7 +40,7 @@ from dupre.wording import did_you_mean
 PRIORS = {
     "default": Prior(),
     "paper": paper(),
-    "gp-binary": Prior(1.0 * Membership(), plain=True),
+    "gp-binary": paper_process(Membership()),
 }
 TERMS: dict[str, Kernel] = {
     "data": SlicedWasserstein(p=None, rho=None, eta=None),
@@ -49,6 +53,8 @@ RULES: dict[str, Callable[[], Rule]] = {
     "rows": stopping.rows_dominate,
 }
 """Reasons to stop by name."""
+
+AnyRule: TypeAlias = Semivalue | Precedence | LeastCore
 
 _PART = r"(\d+(?:\.\d+)?)\s*([smhd])"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -74,6 +80,25 @@ class Choices:
     prior: Prior | None = None
     strategy: Strategy | None = None
 
+    def by_joining(self, cohorts: tuple[Names, ...]) -> tuple[AnyRule, ...]:
+        """What is to be valued by, Shapley values by this order of joining if there is one."""
+        in_turn = precedence(cohorts) if cohorts else shapley
+        return tuple(in_turn if one is shapley else one for one in self.semivalues)
+
+    def design(self, n: int) -> int:
+        """Coalitions of n owners with which values are no first guess."""
+        return (self.strategy or Active()).design(n)
+
+
+def check_cohorts(spec: Spec) -> None:
+    """Raise InputError if an order of joining is stated that no value depends on."""
+    asked = spec.values.semivalues
+    if spec.data.cohorts is not None and shapley not in map(parse_values, asked):
+        raise InputError(
+            f"--cohorts is for Shapley values, but --semivalue is {', '.join(asked)}; add "
+            "--semivalue shapley, or leave out --cohorts"
+        )
+
 
 def parse_choices(spec: Spec) -> Choices:
     """The objects of a spec; InputError if one is not valid, whatever the data are."""
@@ -85,7 +110,7 @@ def parse_choices(spec: Spec) -> Choices:
         stop=_parse_stop(spec.limits.until, spec.limits.time),
         timeout=_parse_duration(timeout, "--timeout") if timeout else None,
         prior=_parse_prior(values),
-        strategy=None if values.strategy == default.strategy else parse_strategy(values.strategy),
+        strategy=None if values.strategy == default.strategy else _parse_strategy(spec),
     )
 
 
@@ -133,19 +158,35 @@ def _parse_sum(text: str) -> Kernel:
     return reduce(add, products)
 
 
+def _parse_strategy(spec: Spec) -> Strategy:
+    """The strategy of a spec; InputError if it needs seconds that nobody records."""
+    strategy = parse_strategy(spec.values.strategy)
+    if spec.is_external and isinstance(strategy, Active) and strategy.per == "second":
+        raise InputError(
+            f"--strategy {spec.values.strategy!r} needs the seconds of trainings, which tables of "
+            "trainings done elsewhere do not hold; take active, or Valuer.record_seconds in Python"
+        )
+    return strategy
+
+
 def parse_strategy(text: str) -> Strategy:
-    """The strategy of "active", "active:Ada,Ben", "half-active:Ada" or "uniform"."""
+    """The strategy of "active", "active:Ada,Ben", "half-active", "active-per-second", "uniform"."""
     name, colon, owners = text.strip().partition(":")
     name = name.strip().lower()
     if name == "uniform" and not colon:
         return Uniform()
-    if name not in ("active", "half-active"):
+    if name not in ("active", "half-active", "active-per-second"):
         raise InputError(
             f"--strategy {text!r} is not known; expected active, half-active (half of the budget "
-            "drawn uniformly) or uniform; active:OWNER or active:OWNER,OWNER spends it on these"
+            "drawn uniformly), active-per-second (what helps most for its time) or uniform; "
+            "active:OWNER or active:OWNER,OWNER spends it on these"
         )
     listed = names_in(owners) if owners.startswith("[") else map(str.strip, owners.split(","))
-    return Active(uniform=name != "active", focus=tuple(listed) if colon else None)  # type: ignore[arg-type]
+    return Active(
+        uniform=name == "half-active",
+        focus=tuple(listed) if colon else None,  # type: ignore[arg-type]
+        per="second" if name == "active-per-second" else "training",
+    )
 
 
 def parse_floor(text: str | None) -> float | bool | None:

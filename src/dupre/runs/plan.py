@@ -3,51 +3,72 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from math import comb
 
 import numpy as np
 
-from dupre._types import Names
+from dupre.game.precedence import Precedence
 from dupre.notes import INFO, Code, Note, note, worst_first
 from dupre.predictor.calibration import Z95
 from dupre.result.as_text import coalition_count
+from dupre.result.remarks import order_of_joining
 from dupre.runs.run import Run
 from dupre.tables.numbers import explain_forms
 from dupre.utility.estimator import uses_torch
-from dupre.utility.model import ModelUtility
 from dupre.valuation.deals import FURTHER
 from dupre.valuation.question import LeastCore
 from dupre.valuation.second_trainings import CHECKED, count_needed
 from dupre.valuation.validation_rows import FEWEST_ROWS
-from dupre.wording import count_things, join_list, printable, quote, write_apart
+from dupre.wording import count_things, in_minutes, join_list, printable, quote, write_apart
 
 MOST_LISTED = 12
 """Owners up to which each is named with its rows, and classes up to which each is named."""
 
 
-def plan(run: Run, directory: str, known: int, before: Names = ()) -> str:
+def plan(
+    run: Run,
+    directory: str,
+    known: int,
+    changes: Sequence[str] = (),
+    elsewhere: int = 0,
+    *,
+    each: float | None = None,
+) -> str:
     """Owners, model, metric and trainings of a run in this directory.
 
-    `known` trainings are stored already; `before` are the owners of the result so far.
+    Args:
+        run: what is to be done.
+        directory: where.
+        known: coalitions that are stored already.
+        changes: what has changed of the owners since the result before, in words.
+        elsewhere: coalitions that are stored, but scored on other validation rows.
+        each: seconds that one more coalition is expected to take; None if that is not known.
     """
     utility = run.trained
     found = {
-        "data": [*_data(run), *_changed_owners(run.owners.names, before)],
+        "data": _data(run),
+        "changes": list(changes),
         "target": [_target(run)],
-        "validation": _validation(run, len(utility.y_val)),
+        "validation": [
+            *_validation(run, len(utility.y_val)),
+            *_scored_elsewhere(run, elsewhere),
+        ],
         "columns": _columns(run),
         "model": list(run.model),
         "metric": [
-            f"{run.metric}; without data {utility.empty:z.4g}{_floor(utility)}",
-            *_many_calls(utility),
+            f"{run.metric}; without data {utility.empty:z.4g}{_floor(run)}",
+            *_many_calls(run),
         ],
         "values": [_values(run)],
+        "joined": [order_of_joining(run.cohorts)] if run.cohorts else [],
         "predictor": [run.choices.prior.text] if run.choices.prior is not None else [],
         "coalitions": [
             _trainings(run, known),
             *_second_trainings(run),
             *_count_trainings(run, known),
+            *_time(run, known, each),
         ],
         "where": [_where(run)],
         "run": [directory],
@@ -65,6 +86,7 @@ OPTIONS = {
     Code.IDENTIFIERS: "--drop",
     Code.LEAK: "--drop",
     Code.OTHER_SHEETS: "--sheet",
+    Code.TEXTS_FOR_NUMBERS: "--numbers",
     Code.UNEQUAL_CLASSES: "--metric",
 }
 """What to state of a note; the note itself is also on the page, where there are no options."""
@@ -79,13 +101,14 @@ def _notes(notes: Iterable[Note]) -> dict[str, list[str]]:
     return found
 
 
-def _floor(utility: ModelUtility) -> str:
-    if utility.floor is None:
+def _floor(run: Run) -> str:
+    if (floor := run.trained.floor) is None:
         return ""
-    return f"; lower scores than {utility.floor:.4g} count as that (--floor changes it)"
+    return f"; lower scores than {floor:.4g} count as that (--floor changes it)"
 
 
-def _many_calls(utility: ModelUtility) -> list[str]:
+def _many_calls(run: Run) -> list[str]:
+    utility = run.trained
     if not utility.resamples or not utility.metric.is_called_for_each:
         return []
     return [f"called {utility.resamples} times more for each model, on resamples of these rows"]
@@ -106,13 +129,13 @@ def _data(run: Run) -> list[str]:
     return [f"{total}, {spread}", *few, *run.skipped]
 
 
-def _changed_owners(now: Names, before: Names) -> list[str]:
-    """Who joins the owners of the result so far, and who leaves."""
-    joining = [printable(name) for name in now if name not in before]
-    leaving = [printable(name) for name in before if name not in now]
-    found = {"new": joining if before else [], "no longer there": leaving}
-    kept = "the result before is kept in its history"
-    return [f"{label}: {join_list(names)}; {kept}" for label, names in found.items() if names]
+def _scored_elsewhere(run: Run, coalitions: int) -> list[str]:
+    """How many coalitions have to be trained again, since other rows validate now."""
+    if not coalitions:
+        return []
+    times = "" if run.traits.folds == 1 else f": {coalitions * run.traits.folds:,} trainings"
+    told = count_things(coalitions, "coalition")
+    return [f"{told} scored on other rows so far would be trained again{times}"]
 
 
 def _columns(run: Run) -> list[str]:
@@ -151,7 +174,7 @@ def _few_validation_rows(run: Run) -> list[Note]:
 
 def _few_trainings(run: Run, known: int) -> list[Note]:
     """Whether the budget ends before the first design does."""
-    first = min(2 * run.owners.n + 1, _count_weighted(run))
+    first = _count_first(run)
     if run.budget is None or max(run.budget, known) >= first:
         return []
     text = (
@@ -181,11 +204,13 @@ def _validation(run: Run, rows: int) -> list[str]:
     if run.traits.folds > 1:
         times = f"{run.traits.folds} trainings, {run.traits.folds} times as long as one"
         lines.append(f"each coalition takes {times} (--folds changes it)")
+    if run.columns is not None and wanted.folds_in_time in run.columns.used:
+        lines.append(f"models are given {printable(str(wanted.folds_in_time))}, too (or --drop it)")
     return lines
 
 
 def _values(run: Run) -> str:
-    names = [semivalue.name for semivalue in run.choices.semivalues]
+    names = [semivalue.name for semivalue in run.semivalues]
     if len(names) == 1:
         return names[0]
     return f"{', '.join(names)}: all from the same trainings, chosen for {names[0]}"
@@ -193,12 +218,19 @@ def _values(run: Run) -> str:
 
 def _count_weighted(run: Run) -> int:
     """Coalitions that have a weight in the values for which trainings are chosen."""
-    n, first = run.owners.n, run.choices.semivalues[0]
+    n, first = run.owners.n, run.semivalues[0]
+    if isinstance(first, Precedence):
+        return sum(2 ** len(cohort) - 1 for cohort in first.cohorts)
     if isinstance(first, LeastCore):
         return int(2**n - 1)
     joined = np.isfinite(first.log_weights(n))  # coalitions of 0 to n - 1 others
     counts = np.append(joined, False) | np.append(False, joined)  # those of 0 to n owners
     return sum(comb(n, size) for size in range(1, n + 1) if counts[size])
+
+
+def _count_first(run: Run) -> int:
+    """Coalitions with which a run begins."""
+    return min(run.choices.design(run.owners.n), _count_weighted(run))
 
 
 def _trainings(run: Run, known: int) -> str:
@@ -232,7 +264,7 @@ def _second_trainings(run: Run) -> list[str]:
     """Whether a few coalitions are trained twice."""
     utility = run.trained
     if run.spec.values.repeats is None and run.traits.deals:
-        first = min(2 * run.owners.n + 1, _count_weighted(run), run.budget or 2**run.owners.n)
+        first = min(_count_first(run), run.budget or 2**run.owners.n)
         what = "splits" if run.traits.folds == 1 else "deals of the folds"
         return [f"{first} of them under {FURTHER} further {what}, to know what these change"]
     if run.spec.values.repeats is not None or utility.deterministic:
@@ -260,7 +292,7 @@ def _count_trainings(run: Run, known: int) -> list[str]:
     left = max(0, min(run.budget, _count_weighted(run)) - known)
     least = most = 0
     if repeats is None and run.traits.deals and not known:
-        least = most = FURTHER * min(2 * run.owners.n + 1, left)
+        least = most = FURTHER * min(_count_first(run), left)
     elif repeats is None and not run.trained.deterministic and not known:
         least, most = (min(left, count) for count in (CHECKED, count_needed(left)))
     models = [folds * (left * (repeats or 1) + again) for again in (least, most)]
@@ -268,6 +300,27 @@ def _count_trainings(run: Run, known: int) -> list[str]:
         return []
     range_ = f"{models[0]:,} to " if models[0] < models[1] else ""
     return [f"{range_}{count_things(models[1], 'training')} in all"]
+
+
+def _time(run: Run, known: int, each: float | None) -> list[str]:
+    """How long the trainings that are left take, or how many fit into the time of the run."""
+    # How many workers a cluster has is not known here; the progress of the run counts them in.
+    if each is None or run.spec.machine.dask:
+        return []
+    jobs, stop, price = run.spec.machine.jobs, run.choices.stop, run.spec.machine.hourly
+    pace = each / (jobs if jobs > 0 else os.cpu_count() or 1)
+    every = _count_weighted(run)
+    left = max(0, min(every if run.budget is None else run.budget, every) - known)
+    limit = None if stop is None else stop.seconds
+    if run.budget is None and limit is None:
+        return []  # as many as it takes
+    fits = left if limit is None else min(left, int(limit / pace))
+    if not (minutes := in_minutes(fits * pace)):
+        return []
+    cost = "" if price is None else f", {price.of(fits * pace)}"
+    if fits < left:
+        return [f"about {fits:,} more are expected to fit into the time{cost}"]
+    return [f"{fits:,} more are expected to take {minutes}{cost}"]
 
 
 def _where(run: Run) -> str:

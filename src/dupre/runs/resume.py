@@ -15,18 +15,25 @@ from msgspec.structs import replace
 from dupre.errors import InputError
 from dupre.result.valuation import Valuation
 from dupre.runs.directory import RunDirectory
+from dupre.runs.owner_changes import OwnerChanges
 from dupre.runs.prepare import prepare
 from dupre.runs.run import Run
-from dupre.runs.values import count_trained
 from dupre.spec import Spec
 from dupre.store.origin import changed_owners
+from dupre.store.store import Stored
 from dupre.wording import count_things, join_list, quote, quote_names
 
 
-def reopen(path: Path, data: str | None, validation: str | None) -> tuple[RunDirectory, Run]:
+def reopen(
+    path: Path, data: str | None, validation: str | None, *, store: Path | None = None
+) -> tuple[RunDirectory, Run]:
     """The run of a directory that is trusted, with its data, which may have moved.
 
-    Both paths are absolute.
+    Args:
+        path: of the directory.
+        data: where the data are now, an absolute path; None if they have not moved.
+        validation: the same of the validation rows.
+        store: that says which of the owners' rows validate; None to split all of them.
 
     Raises:
         InputError: its data are gone or have other columns.
@@ -49,7 +56,7 @@ def reopen(path: Path, data: str | None, validation: str | None) -> tuple[RunDir
             equal_owners=False,
         )
         spec = replace(spec, utility=moved)
-    run = prepare(spec)
+    run = prepare(spec, None if store is None else Stored(store).validate)
     _check_columns(run, spec)
     return directory, run
 
@@ -75,26 +82,24 @@ def _check_columns(run: Run, spec: Spec) -> None:
     )
 
 
-def accept_loss(directory: RunDirectory, run: Run, *, accept: bool) -> None:
+def accept_loss(directory: RunDirectory, run: Run, changes: OwnerChanges, *, accept: bool) -> None:
     """Note permanently that a result is replaced by one of fewer trainings.
+
+    Not if only owners joined or left: then nothing is lost that could be used.
 
     Raises:
         InputError: trainings of the last result are no longer valid, and this is not accepted.
     """
-    known = count_trained(run, directory.store)
-    if (last := directory.last_result) is None:  # there is no result to lose
-        return
-    trained = last.facts.evaluated - len(last.facts.failures)
-    if known >= trained:
-        return
+    if (last := directory.last_result) is None or not changes.lost:
+        return  # there is no result to lose, or nothing of it
     if not accept:
         raise InputError(
-            f"the result in {str(directory)!r} is of {trained:,} trainings, of which {known:,} are "
-            f"valid now: {_explain_loss(run, last)}. To replace it anyway add --accept-rows; to "
-            "keep it, begin a run in another directory with "
+            f"the result in {str(directory)!r} is of {changes.of:,} trainings, of which "
+            f"{changes.valid:,} are valid now: {_explain_loss(run, last)}. To replace it anyway "
+            "add --accept-rows; to keep it, begin a run in another directory with "
             f"`dupre {_first_verb(run.spec)} ... --run OTHER`"
         )
-    lost = f"{count_things(trained - known, 'coalition')} of the result before"
+    lost = f"{count_things(changes.lost, 'coalition')} of the result before"
     with run.open(directory.store) as kept:
         kept.origin.note(
             "rows", f"you accepted to go on without {lost}, whose rows or whose store changed"

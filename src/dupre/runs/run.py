@@ -11,16 +11,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
-from dupre.checks import Bounds
+import numpy as np
+
+from dupre._types import Names
+from dupre.checks import Bounds, check_empty_within
 from dupre.data.owners import Owners
 from dupre.notes import Note
 from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
-from dupre.runs.parse import Choices, parse_choices
+from dupre.runs.parse import AnyRule, Choices, parse_choices
 from dupre.spec import PER_OWNER, Spec
 from dupre.store.origin import Origin, of_owners, origin_of
 from dupre.store.store import Store, Stored
-from dupre.tables.columns import Columns
+from dupre.tables.features import Columns
 from dupre.tables.numbers import Forms, write_forms
 from dupre.utility.describe import Traits, describe
 from dupre.utility.model import ModelUtility
@@ -53,6 +56,7 @@ class Run:
         choices: the objects that it names.
         owners: with the rows to train on.
         utility: what is trained.
+        cohorts: owners who joined together, the first first; none if that is not stated.
         model: the preprocessing and the model in words, a line each.
         notes: what the data make worth knowing; they stay with the values.
         columns: what the columns hold; None if trainings are done elsewhere.
@@ -60,12 +64,15 @@ class Run:
         skipped: rows left out and why, in words.
         spot_check: whether to train one stored coalition again before a run goes on.
         accept_model: whether to keep trainings although the model has changed.
+        revalidate: whether the owners' rows are split anew for validation.
+        cap: coalitions to train at most, whatever the spec says; None if that counts.
     """
 
     spec: Spec
     choices: Choices
     owners: Owners
     utility: ModelUtility | ExternalUtility
+    cohorts: tuple[Names, ...] = ()
     model: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     columns: Columns | None = None
@@ -73,6 +80,8 @@ class Run:
     skipped: tuple[str, ...] = ()
     spot_check: bool = True
     accept_model: bool = False
+    revalidate: bool = False
+    cap: int | None = None
     _computed: dict[str, Origin] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -81,16 +90,24 @@ class Run:
         return describe(self.utility)
 
     @property
+    def semivalues(self) -> tuple[AnyRule, ...]:
+        """What is to be valued by: Shapley values by order of joining, if that is stated."""
+        return self.choices.by_joining(self.cohorts)
+
+    def check_empty(self) -> None:
+        """Raise InputError if no data have a utility outside the bounds, raised to the floor."""
+        empty, floor = self.utility.empty, self.traits.floor
+        check_empty_within(empty if floor is None else max(empty, floor), self.traits.bounds)
+
+    @property
     def budget(self) -> int | None:
         """Coalitions to train at most; None if only stop rules end the run."""
-        limits, every = self.spec.limits, 2**self.owners.n - 1
+        limits = self.spec.limits
+        if self.cap is not None:
+            return self.cap
         if limits.budget is not None:
-            return int(min(limits.budget, every))
-        if self.choices.stop is not None:
-            return None
-        usual = PER_OWNER * self.owners.n
-        # 30 of 31 would leave a predictor and its caveats for the sake of one training.
-        return int(every if usual >= NEARLY_ALL * every else usual)
+            return int(min(limits.budget, 2**self.owners.n - 1))
+        return None if self.choices.stop is not None else usual_budget(self.owners.n)
 
     def with_semivalues(self, names: Sequence[str]) -> Run:
         """The same trainings, valued in these ways."""
@@ -135,7 +152,7 @@ class Run:
         target = self.spec.data.target
         if self.spec.is_external:
             return f"the score of a model for {target}, as recorded from trainings done elsewhere"
-        rows = count_things(len(self.trained.y_val), "validation row")
+        rows = count_things(self.traits.validation_rows, "validation row")
         return f"the score ({self.metric}) on {rows} of a model that predicts {target}"
 
     @property
@@ -149,7 +166,15 @@ class Run:
         if wanted.folds_in_time:
             return f"{self.traits.folds} folds in time, by {wanted.folds_in_time}"
         by = f" by {wanted.folds_by}" if wanted.folds_by else ""
-        return f"{self.traits.folds} folds{by} ({seed}), every row validates once"
+        counted, rows = self.traits.validation_rows, len(self.trained.y_val)
+        every = "every row" if self._all_validate else "every row of the beginning"
+        which = f"{every} validates" if counted == rows else f"{counted:,} of {rows:,} rows count"
+        return f"{self.traits.folds} folds{by} ({seed}), {which} once"
+
+    @property
+    def _all_validate(self) -> bool:
+        fixed, rows = self.traits.fixed, self.owners.row_contents[:, 0]
+        return fixed is None or bool(np.isin(rows, fixed.rows).all())
 
     @property
     def metric(self) -> str:
@@ -166,8 +191,22 @@ class Run:
 
     def stored(self, store: Path) -> Stored:
         """The store of the run, with what may be done to it."""
-        return Stored(store, check=self.spot_check, accept_model=self.accept_model)
+        return Stored(
+            store,
+            check=self.spot_check,
+            accept_model=self.accept_model,
+            revalidate=self.revalidate,
+        )
 
     def open(self, store: Path) -> Store:
-        """The trainings of these data that are stored."""
-        return Store(self.origin, self.stored(store))
+        """The trainings of these data that are stored; who looks at them splits nothing anew."""
+        kept = Store(self.origin, replace(self.stored(store), revalidate=False))
+        kept.score_again(self.traits)
+        return kept
+
+
+def usual_budget(n: int) -> int:
+    """Coalitions of n owners to train at most unless something else is stated."""
+    every, usual = 2**n - 1, PER_OWNER * n
+    # 30 of 31 would leave a predictor and its caveats for the sake of one training.
+    return int(every if usual >= NEARLY_ALL * every else usual)

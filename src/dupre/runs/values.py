@@ -20,6 +20,7 @@ from dupre.training.engines import Dask, Local, OnError
 from dupre.valuation.progress import Display
 from dupre.valuation.sameness import Sameness
 from dupre.valuation.second_trainings import record
+from dupre.valuation.stopping import seconds_each
 from dupre.valuation.training_notes import complete
 from dupre.valuation.value import value
 from dupre.valuation.valuer import Valuer
@@ -34,12 +35,12 @@ def train(run: Run, store: Path, screen: Display, client: Client | None) -> list
     The first semivalue decides what is trained; the others use the same trainings.
     """
     limits = {"budget": run.budget, "stop": run.choices.stop}
-    first = _value(run, 0, store, **limits, engine=_engine(run, client), progress=screen)
+    first = _value(run, 0, store, **limits, engine=engine_of(run, client), progress=screen)
     known = {"budget": first.facts.evaluated, "engine": Local(on_error=_on_error(run))}
     again = replace(run, spot_check=False)  # one spot check a command is enough
     others = [
         _value(again, which, store, **known, progress=False)
-        for which in range(1, len(run.choices.semivalues))
+        for which in range(1, len(run.semivalues))
     ]
     return [run.explain(v.with_facts(stopped=first.facts.stopped)) for v in (first, *others)]
 
@@ -58,7 +59,7 @@ def _value(run: Run, which: int, store: Path, **how: Any) -> Valuation:
 def _question(run: Run, which: int) -> dict[str, Any]:
     """What `value` and `Valuer` are both asked, by the names of their arguments."""
     return {
-        "semivalue": run.choices.semivalues[which],
+        "semivalue": run.semivalues[which],
         "estimator": run.choices.estimator,
         "kernel": run.choices.prior,
         "strategy": run.choices.strategy,
@@ -70,7 +71,8 @@ def _on_error(run: Run) -> OnError:
     return "skip" if run.spec.machine.skip_failures else "raise"
 
 
-def _engine(run: Run, client: Client | None) -> Dask | Local:
+def engine_of(run: Run, client: Client | None) -> Dask | Local:
+    """Where the trainings of a run are done."""
     timeout, on_error = run.choices.timeout, _on_error(run)
     if client is not None:
         return Dask(client, timeout=timeout, on_error=on_error)
@@ -95,6 +97,8 @@ def _valuer(run: Run, kept: Store, which: int) -> Valuer:
     for members in stored_coalitions(kept):
         if utilities := [e.score for _, e in sorted(kept.utilities(members).items())]:
             record(valuer, members, utilities, run.traits, run.spec.values.repeats)
+            if seconds := kept.seconds(members):
+                valuer.record_seconds(members, seconds)
         else:
             first = next(iter(kept.failures(members).values()))
             valuer.record_failure(members, first.failure)
@@ -106,7 +110,7 @@ def stored_values(run: Run, store: Path, *further: Note) -> list[Valuation]:
     with run.open(store) as kept:
         used, notes, valuations = kept.evaluations(), kept.origin.notes(), []
         frame = as_frame(used)
-        for which in range(len(run.choices.semivalues)):
+        for which in range(len(run.semivalues)):
             valuer = _valuer(run, kept, which)
             valuation = valuer.values()
             if valuer.designed:  # before that, an interval says little of the next ones
@@ -128,12 +132,36 @@ def stored_values(run: Run, store: Path, *further: Note) -> list[Valuation]:
     return valuations
 
 
-def count_trained(run: Run, store: Path) -> int:
-    """How many coalitions have a utility in the store, each counted by its members."""
+def expected_seconds(run: Run, store: Path) -> float | None:
+    """How long the trainings of one more coalition take on average, one after the other.
+
+    None unless the first design is stored: it shows what trainings cost.
+    """
+    each = seconds_each(stored_valuer(run, store)) if store.exists() else None
+    return None if each is None else each * (run.spec.values.repeats or 1)
+
+
+def count_valid(run: Run, store: Path) -> int:
+    """How many coalitions are trained on the rows that their members hold now, by members.
+
+    Also those that were scored on other validation rows, and are trained again.
+    """
     if not store.exists():  # opening it would make one
         return 0
     with run.open(store) as kept:
-        return sum(bool(kept.utilities(members)) for members in stored_coalitions(kept))
+        scored = {names for names in stored_coalitions(kept) if kept.utilities(names)}
+        return len(scored | {one.members for one in kept.scored_elsewhere() if one.members})
+
+
+def count_scored_elsewhere(run: Run, store: Path) -> int:
+    """How many coalitions are trained, but scored on other validation rows, and have to be again.
+
+    If a run is to split the rows anew, these are all of them unless nothing has changed by that.
+    """
+    if not store.exists():
+        return 0
+    with run.open(store) as kept:
+        return len({one.members for one in kept.scored_elsewhere() if one.members})
 
 
 def count_known(run: Run, store: Path) -> int:

@@ -25,7 +25,7 @@ from msgspec.structs import asdict
 
 from dupre.errors import DupreError, InputError, StoreError
 from dupre.notes import warnings
-from dupre.result import json
+from dupre.result.remarks import order_of_joining
 from dupre.result.valuation import Valuation
 from dupre.runs.directory import RunDirectory, payments_table, spreadsheet
 from dupre.runs.ledger import (
@@ -37,6 +37,7 @@ from dupre.runs.ledger import (
     read_ledger,
     with_paid,
 )
+from dupre.runs.results import read_results
 from dupre.runs.resume import reopen
 from dupre.runs.run import Run
 from dupre.runs.values import stored_values
@@ -147,7 +148,7 @@ def verify(directory: RunDirectory, data: str | None, validation: str | None) ->
     kept = _Kept(directory, results, damage, ledger)
     with TemporaryDirectory(prefix="dupre-verify-") as place:
         store = _copy_store(directory.store, Path(place))
-        run, why = _open(directory, data, validation)
+        run, why = _open(directory, data, validation, store)
         rows = _check_origin(kept, run, why)
         if store is None:
             reason = f"{directory.store.name} is not there"
@@ -201,11 +202,14 @@ def _check_result(kept: _Kept) -> Check:
 
 
 def _open(
-    directory: RunDirectory, data: str | None, validation: str | None
+    directory: RunDirectory, data: str | None, validation: str | None, store: Path | None
 ) -> tuple[Run | None, str]:
     """The run with its data; or why there is none."""
     try:
-        return reopen(directory.path, data, validation)[1], ""
+        try:
+            return reopen(directory.path, data, validation, store=store)[1], ""
+        except StoreError:  # damaged: another check says so
+            return reopen(directory.path, data, validation)[1], ""
     except DupreError as cause:
         return None, str(cause)
 
@@ -333,6 +337,10 @@ def _compare_values(file: str, kept: Valuation, now: Valuation) -> Iterator[Diff
         owners = [", ".join(map(printable, v.owners)) for v in (kept, now)]
         yield Difference(file, f"owners ({kept.semivalue})", *owners)
         return
+    cohorts = [v.facts.joining.cohorts if v.facts.joining else () for v in (kept, now)]
+    if cohorts[0] != cohorts[1]:
+        name = f"order of joining ({kept.semivalue})"
+        yield Difference(file, name, *map(order_of_joining, cohorts))
     allowed = VALUE_STDS * now.std + VALUE_PART * float(now.values.abs().max())
     for what, then, again in (
         ("value", kept.values, now.values),
@@ -412,12 +420,11 @@ def _results_by_digest(kept: _Kept) -> dict[str, tuple[Valuation, str]]:
     found, name = {}, kept.directory.result.name
     if kept.results:
         found[digest_of(spreadsheet(kept.results))] = kept.results[0], name
-    for file in (kept.directory.path / "history").glob(f"*/{name}"):
+    for place, file in kept.directory.earlier_results().items():
         try:
-            valuations = json.loads(file.read_text(encoding="utf-8"), Valuation)
-        except (InputError, OSError, UnicodeDecodeError):  # of another version, or damaged
+            valuations = read_results(file)
+        except InputError:  # of another version, or damaged
             continue
-        place = f"history/{file.parent.name}/{name}"
         found.setdefault(digest_of(spreadsheet(valuations)), (valuations[0], place))
     return found
 

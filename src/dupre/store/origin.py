@@ -16,13 +16,17 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dupre._types import Names
 from dupre.data.digests import digest, hash_json
@@ -30,7 +34,8 @@ from dupre.data.owners import Owners
 from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import canonical
 from dupre.notes import Code, Note, note
-from dupre.store.sqlite import Connection, escape_surrogates, from_json, to_json
+from dupre.store.sqlite import Connection, connect, escape_surrogates, from_json, to_json
+from dupre.store.validations import Validation, validation_of
 from dupre.training.evaluation import Evaluation, now
 from dupre.utility.describe import Part, Traits
 from dupre.wording import ROWS_OF, join_list, quote
@@ -58,11 +63,15 @@ class Origin:
         setting: what they depend on besides the owners' rows, part by part.
         owners: fingerprint of each owner's rows.
         by_content: whether they depend on the members' rows alone, not on their names.
+        validation: the owners' rows that validate; None if they are nobody's.
+        rows: the first 64 bits of the digests of each owner's rows, sorted.
     """
 
     setting: Mapping[str, Part]
     owners: Mapping[str, str]
     by_content: bool = False
+    validation: Validation | None = None
+    rows: Mapping[str, NDArray[np.uint64]] = field(default_factory=dict)
 
     def digest_with(self, others: Sequence[object]) -> str:
         """A digest of all this, hints aside, and of other things."""
@@ -84,7 +93,9 @@ def origin_of(
         setting["categories"] = Part("levels of categories", digest(levels))
     packages = ", ".join(f"{package} {_version(package)}" for package in PACKAGES)
     setting["packages"] = Part(packages, digest(packages))
-    return Origin(setting, contents, traits.by_content)
+    rows = owners.row_contents[:, 0]
+    held = {name: np.sort(rows[owners.owner == i]) for i, name in enumerate(owners.names)}
+    return Origin(setting, contents, traits.by_content, validation_of(traits), held)
 
 
 def of_owners(owners: Owners, *, renew: bool = True) -> dict[str, str]:
@@ -173,6 +184,9 @@ class StoreOrigin:
         self._db = db
         self._setting, self._owners = origin.setting, origin.owners
         self._by_content = origin.by_content
+        self._rows = origin.rows
+        # Other rows to score on are no other game then: each evaluation says which ones it had.
+        self._hints = HINTS if origin.validation is None else (*HINTS, "validation data")
         self._earlier: list[Mapping[str, str]] = []
         self.change = Change()
 
@@ -293,7 +307,7 @@ class StoreOrigin:
                 continue
             differs = True
             same_text = new is not None and new.description == description
-            if part in HINTS:
+            if part in self._hints:
                 continue
             model &= part in MODEL
             if new is None:
@@ -340,8 +354,21 @@ class StoreOrigin:
     def _write_owners(self) -> None:
         first_seen = now()
         pairs = self._owners.items()
-        rows = [(escape_surrogates(owner), mark, first_seen) for owner, mark in pairs]
-        self._db.executemany("INSERT OR IGNORE INTO owners VALUES (?, ?, ?)", rows)
+        held = {name: rows.astype("<u8").tobytes() for name, rows in self._rows.items()}
+        rows = [(escape_surrogates(o), mark, first_seen, held.get(o)) for o, mark in pairs]
+        self._db.executemany("INSERT OR IGNORE INTO owners VALUES (?, ?, ?, ?)", rows)
+
+
+def read_rows(store: Path) -> dict[tuple[str, str], NDArray[np.uint64]]:
+    """Digests of the rows of every owner there was, by name and fingerprint; none without a file.
+
+    Of each row the first 64 bits, sorted.
+    """
+    if not store.exists():
+        return {}
+    with closing(connect(store.resolve(), make=False)) as db:
+        found = db.ask("SELECT name, fingerprint, rows FROM owners WHERE rows IS NOT NULL")
+    return {(name, mark): np.frombuffer(rows, "<u8") for name, mark, rows in found}
 
 
 def contents_of(names: Names, owners: Mapping[str, str]) -> str:

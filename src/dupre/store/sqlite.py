@@ -31,7 +31,7 @@ LOCK_SECONDS = 60.0
 HEADER = 100
 """The smallest size of an SQLite file in bytes."""
 
-VERSION = 3
+VERSION = 4
 APPLICATION_ID = 0x44555052
 """The bytes "DUPR", which mark a file as a store."""
 
@@ -45,12 +45,27 @@ CREATE TABLE owners (
     name TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     first_seen TEXT NOT NULL,
+    rows BLOB,
     PRIMARY KEY (name, fingerprint)
+);
+CREATE TABLE validations (
+    id TEXT PRIMARY KEY,
+    k INTEGER,
+    rows BLOB NOT NULL,
+    holder BLOB,
+    label BLOB,
+    fold BLOB,
+    starts BLOB,
+    classes TEXT,
+    first_seen TEXT NOT NULL,
+    checksum TEXT NOT NULL,
+    kept INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE evaluations (
     id INTEGER PRIMARY KEY,
     coalition TEXT NOT NULL,
     contents TEXT NOT NULL,
+    validation TEXT NOT NULL,
     repeat INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
     utility REAL,
@@ -65,11 +80,13 @@ CREATE TABLE evaluations (
     checksum TEXT NOT NULL,
     CHECK ((utility IS NULL) <> (failure IS NULL))
 );
-CREATE UNIQUE INDEX one_utility ON evaluations (contents, repeat) WHERE utility IS NOT NULL;
+CREATE UNIQUE INDEX one_utility ON evaluations (contents, validation, repeat)
+WHERE utility IS NOT NULL;
 CREATE TABLE folds (
     id INTEGER PRIMARY KEY,
     coalition TEXT NOT NULL,
     contents TEXT NOT NULL,
+    validation TEXT NOT NULL,
     repeat INTEGER NOT NULL,
     fold INTEGER NOT NULL,
     part BLOB NOT NULL,
@@ -79,7 +96,7 @@ CREATE TABLE folds (
     finished TEXT NOT NULL,
     worker TEXT NOT NULL,
     checksum TEXT NOT NULL,
-    UNIQUE (contents, repeat, fold)
+    UNIQUE (contents, validation, repeat, fold)
 );
 CREATE TABLE batches (
     run TEXT NOT NULL,
@@ -114,13 +131,16 @@ CREATE TABLE notes (
 Kind = TypeVar("Kind")
 
 COLUMNS = (
-    "coalition, contents, repeat, attempt, utility, failure, traceback, warnings, seconds, seed, "
-    "finished, worker, resampled, checksum"
+    "coalition, contents, validation, repeat, attempt, utility, failure, traceback, warnings, "
+    "seconds, seed, finished, worker, resampled, checksum"
 )
 
 FOLD_COLUMNS = (
-    "coalition, contents, repeat, fold, part, warnings, seconds, seed, finished, worker, checksum"
+    "coalition, contents, validation, repeat, fold, part, warnings, seconds, seed, finished, "
+    "worker, checksum"
 )
+
+VALIDATION_COLUMNS = "id, k, rows, holder, label, fold, starts, classes, first_seen, checksum"
 
 
 def _insert(table: str, columns: str, unless: str) -> str:
@@ -129,10 +149,10 @@ def _insert(table: str, columns: str, unless: str) -> str:
     return f"INSERT INTO {table} ({columns}) VALUES ({values}) ON CONFLICT {unless} DO NOTHING"
 
 
-INSERT = _insert("evaluations", COLUMNS, "(contents, repeat) WHERE utility IS NOT NULL")
+INSERT = _insert("evaluations", COLUMNS, "(contents, validation, repeat) WHERE utility IS NOT NULL")
 """Keeps a failure, or the first utility of a training."""
 
-INSERT_FOLD = _insert("folds", FOLD_COLUMNS, "(contents, repeat, fold)")
+INSERT_FOLD = _insert("folds", FOLD_COLUMNS, "(contents, validation, repeat, fold)")
 """Keeps the first training for a fold; one that failed is kept as a failure of its coalition."""
 
 
@@ -232,12 +252,19 @@ def escape_surrogates(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def to_row(evaluation: Evaluation, contents: str) -> tuple[Any, ...]:
-    """An evaluation as a row of its table, without the key."""
+def to_row(evaluation: Evaluation, contents: str, validation: str) -> tuple[Any, ...]:
+    """An evaluation as a row of its table, without the key.
+
+    Args:
+        evaluation: what is kept.
+        contents: the digest of the rows of its coalition.
+        validation: the key of the rows that it was scored on.
+    """
     training, utility = evaluation.training, evaluation.utility
     row = (
         to_json(canonical(training.members)),
         contents,
+        validation,
         training.repeat,
         training.attempt,
         _real(utility),
@@ -253,12 +280,13 @@ def to_row(evaluation: Evaluation, contents: str) -> tuple[Any, ...]:
     return (*row, checksum(row))
 
 
-def to_fold_row(evaluation: Evaluation, contents: str) -> tuple[Any, ...]:
-    """The training for one fold as a row of its table, without the key."""
+def to_fold_row(evaluation: Evaluation, contents: str, validation: str) -> tuple[Any, ...]:
+    """The training for one fold as a row of its table, without the key: see `to_row`."""
     training = evaluation.training
     row = (
         to_json(canonical(training.members)),
         contents,
+        validation,
         training.repeat,
         training.fold,
         # Labels and the like have few different bytes.
@@ -272,16 +300,16 @@ def to_fold_row(evaluation: Evaluation, contents: str) -> tuple[Any, ...]:
     return (*row, checksum(row))
 
 
-def from_fold_row(row: Sequence[Any]) -> Evaluation:
-    """The training for a fold in a row: the key, then FOLD_COLUMNS.
+def from_fold_row(row: Sequence[Any]) -> tuple[Evaluation, str]:
+    """The training for a fold in a row, and what it was scored on: the key, then FOLD_COLUMNS.
 
     Raises:
         sqlite3.DatabaseError: the row holds something else.
     """
-    key, names, _, repeat, fold, part, caught, *cost = row
+    key, names, _, validation, repeat, fold, part, caught, *cost = row
     seconds, seed, finished, worker, _ = cost
     with _readable("fold", key, "folds", row):
-        return Evaluation(
+        evaluation = Evaluation(
             training=Training(from_json(names), expect(int, repeat), fold=expect(int, fold)),
             utility=None,
             part=np.frombuffer(zlib.decompress(expect(bytes, part)), "<f8"),
@@ -291,6 +319,7 @@ def from_fold_row(row: Sequence[Any]) -> Evaluation:
             finished=expect(str, finished),
             worker=expect(str, worker),
         )
+        return evaluation, expect(str, validation)
 
 
 def _seed(seed: int | None) -> int | str | None:
@@ -308,8 +337,8 @@ def checksum(row: Sequence[Any]) -> str:
     return hashlib.blake2b(repr(tuple(row)).encode(), digest_size=8).hexdigest()
 
 
-def from_row(row: Sequence[Any]) -> tuple[Evaluation, str]:
-    """The evaluation in a row and the contents of its coalition.
+def from_row(row: Sequence[Any]) -> tuple[Evaluation, str, str]:
+    """The evaluation in a row, the contents of its coalition, and what it was scored on.
 
     Args:
         row: the key, then COLUMNS.
@@ -317,7 +346,9 @@ def from_row(row: Sequence[Any]) -> tuple[Evaluation, str]:
     Raises:
         sqlite3.DatabaseError: the row holds something else.
     """
-    (key, names, contents, repeat, attempt, utility, failure, trace, caught, *cost) = row
+    (key, names, contents, validation, repeat, attempt, utility, failure, trace, caught, *cost) = (
+        row
+    )
     seconds, seed, finished, worker, resampled, _ = cost
     with _readable("evaluation", key, "evaluations", row):
         evaluation = Evaluation(
@@ -332,7 +363,7 @@ def from_row(row: Sequence[Any]) -> tuple[Evaluation, str]:
             worker=expect(str, worker),
             resampled=None if resampled is None else np.frombuffer(expect(bytes, resampled), "<f8"),
         )
-        return evaluation, expect(str, contents)
+        return evaluation, expect(str, contents), expect(str, validation)
 
 
 @contextmanager
@@ -352,7 +383,7 @@ def _readable(what: str, key: int, table: str, row: Sequence[Any]) -> Iterator[N
 def read_stored(path: Path) -> list[tuple[Evaluation, str]]:
     """All evaluations of coalitions in a store, each with the contents of its coalition.
 
-    If the rows of a coalition have changed, only its evaluations on the latest rows.
+    If its rows have changed, or those that it is scored on, only its evaluations on the latest.
 
     Raises:
         StoreError: it is no store, or damaged.
@@ -362,8 +393,8 @@ def read_stored(path: Path) -> list[tuple[Evaluation, str]]:
     query = f"SELECT id, {COLUMNS} FROM evaluations WHERE coalition <> '[]' ORDER BY id"
     with closing(connect(path.resolve(), make=False)) as db, db.explain_errors("read"):
         rows = [from_row(row) for row in db.execute(query)]
-    latest = {evaluation.training.members: contents for evaluation, contents in rows}
-    return [(found, what) for found, what in rows if latest[found.training.members] == what]
+    latest = {evaluation.training.members: what for evaluation, *what in rows}
+    return [(found, what[0]) for found, *what in rows if latest[found.training.members] == what]
 
 
 def find_damaged(path: Path) -> tuple[dict[str, int], list[tuple[str, str | None, str]]]:
@@ -403,7 +434,7 @@ def _find_missing_folds(db: Connection) -> list[tuple[str, None, str]]:
         rows = [f"row {one}" if one == end else f"rows {one} to {end}" for one, end in gaps]
         return [(f"{row} of folds", None, "there") for row in rows]
     pooled = db.ask(
-        "SELECT folds.coalition, repeat, count(*) FROM folds JOIN evaluations "
+        "SELECT folds.coalition, repeat, count(DISTINCT fold) FROM folds JOIN evaluations "
         "USING (contents, repeat) WHERE utility IS NOT NULL GROUP BY contents, repeat"
     )
     most = max((done for *_, done in pooled), default=0)

@@ -43,8 +43,10 @@ from dupre.store.sqlite import (
     to_json,
     to_row,
 )
-from dupre.training.evaluation import Evaluation
+from dupre.store.validations import StoreValidations, read_kept
+from dupre.training.evaluation import Evaluation, Training, pool
 from dupre.training.threads import switch_quickly
+from dupre.utility.describe import Traits, validate_by
 
 Statement = tuple[str, tuple[Any, ...]]
 """A statement of SQL, and the row that it writes."""
@@ -61,6 +63,9 @@ class Stored:
         check: whether to train one stored coalition again, to see whether its utility is the same.
         accept_model: whether to keep stored utilities although the model, the metric or the code
             has changed. Every later result says so.
+        revalidate: whether to split the owners' rows anew for validation. With folds or a part held
+            out, a store keeps to the rows that validated when it was made; those of owners who
+            joined later train and do not validate. All trainings are then done again.
 
     Raises:
         InputError: the path or the version is no text.
@@ -70,6 +75,7 @@ class Stored:
     version: str = ""
     check: bool = True
     accept_model: bool = False
+    revalidate: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.path, (str, Path)):
@@ -78,6 +84,16 @@ class Stored:
             )
         if not isinstance(self.version, str):
             raise InputError(f"version must be a text such as '2', got {self.version!r}")
+
+    def validate(self, utility: Any) -> Any:
+        """The utility on the rows that the store was made with, unless they are split anew.
+
+        Raises:
+            InputError: the utility keeps to others.
+            StoreError: the store cannot be read.
+        """
+        kept = None if self.revalidate else read_kept(Path(self.path))
+        return utility if kept is None else validate_by(utility, kept)
 
 
 class Store:
@@ -114,6 +130,7 @@ class Store:
         self._failures: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
         self.key = key or canonical
         self._same: dict[Hashable, dict[Names, None]] = defaultdict(dict)
+        self._elsewhere: dict[tuple[Names, int], str] = {}
         # `Path.exists` raises for some names.
         made_now = self.path is not None and not os.path.exists(self.path)
         with ExitStack() as stack:
@@ -123,8 +140,10 @@ class Store:
             if self._lock is not None:
                 stack.callback(self._lock.close)
             self.origin = StoreOrigin(self._db, origin)
+            self._scored = StoreValidations(self._db, origin.validation)
             with self._db.write():
                 self.origin.check(accept_model=asked is not None and asked.accept_model)
+                self._scored.write(revalidate=asked is not None and asked.revalidate)
             if made_now and self._lock is not None:  # the file is that of a store that was deleted
                 self._lock.last = 0
             self._catch_up()
@@ -162,6 +181,12 @@ class Store:
         """The successful evaluations of a coalition, by repeat."""
         return self._utilities.get(canonical(members), {})
 
+    def seconds(self, members: Names) -> float:
+        """How long the first training of a coalition took; 0 if that is not known."""
+        # Later repeats do not count: what is known after the first stays as it is.
+        first = self.utilities(members).get(0)
+        return 0.0 if first is None else first.seconds
+
     def same(self, members: Names) -> list[Names]:
         """Stored coalitions that share one evaluation with this one, names sorted."""
         return sorted(self._same.get(self.key(members), ()))
@@ -197,8 +222,7 @@ class Store:
 
     def folds_done(self, members: Names, repeat: int) -> set[int]:
         """The folds of a coalition for which it was trained, in one of its repeats."""
-        query = "SELECT fold FROM folds WHERE contents = ? AND repeat = ?"
-        return {fold for (fold,) in self._db.ask(query, self._contents(members), repeat)}
+        return {row[1] for row in self._fold_rows("fold", members, repeat)}
 
     def count_folds(self) -> int:
         """Trainings for single folds, of any coalition."""
@@ -206,21 +230,55 @@ class Store:
         return int(count)
 
     def folds(self, members: Names, repeat: int) -> list[Evaluation]:
-        """The trainings of a coalition for its folds, in their order."""
-        query = (
-            f"SELECT id, {FOLD_COLUMNS} FROM folds WHERE contents = ? AND repeat = ? ORDER BY fold"
-        )
+        """The trainings of a coalition for its folds, in their order, for the present rows."""
+        found: dict[int, Evaluation] = {}
         with self._db.explain_errors("read"):
-            rows = self._db.ask(query, self._contents(members), repeat)
-            return [from_fold_row(row) for row in rows]
+            for _, *row in self._fold_rows(f"fold, id, {FOLD_COLUMNS}", members, repeat):
+                evaluation, key = from_fold_row(row[1:])
+                fold, part = row[0], evaluation.part
+                if part is not None and fold not in found:
+                    part = self._scored.take(part, key, repeat, fold)
+                    found[fold] = replace(evaluation, part=part)
+        return list(found.values())
+
+    def _fold_rows(self, columns: str, members: Names, repeat: int) -> list[tuple[Any, ...]]:
+        """Rows of folds that tell of the present validation rows: those of this set come first."""
+        keys = [self._scored.key, *self._scored.serving]
+        marks = ", ".join("?" * len(keys))
+        query = (
+            f"SELECT validation <> ?, {columns} FROM folds WHERE contents IN (?, ?) "
+            f"AND repeat = ? AND validation IN ({marks}) ORDER BY fold, 1, id"
+        )
+        both = [self._contents(members), self._elsewhere.get((canonical(members), repeat))]
+        return self._db.ask(query, keys[0], *both, repeat, *keys)
+
+    def score_again(self, traits: Traits) -> None:
+        """Score what was scored on other validation rows on the present ones, where parts tell.
+
+        Of the trainings that are kept in parts, one for each fold, nothing is trained again.
+        """
+        for training in self.scored_elsewhere():
+            parts = self.folds(training.members, training.repeat)
+            if traits.pooled and len(parts) == traits.folds:
+                self.save(pool(traits, training, parts))
+
+    def scored_elsewhere(self) -> list[Training]:
+        """Trainings of these owners that were scored on other validation rows only."""
+        return [
+            Training(names, repeat)
+            for names, repeat in sorted(self._elsewhere)
+            if repeat not in self._utilities.get(names, {})
+        ]
 
     def refresh(self) -> None:
         """Read new evaluations, also those that a thread has written."""
-        for key, evaluation, contents in self._new_evaluations():
+        for key, evaluation, contents, scored in self._new_evaluations():
             training = evaluation.training
             names = self.origin.holders(training.members, contents)
-            if names is not None:
+            if names is not None and (scored == self._scored.key or evaluation.failed):
                 self._keep(key, replace(evaluation, training=replace(training, members=names)))
+            elif names is not None:
+                self._elsewhere[names, training.repeat] = contents
             elif all(name in self._owners for name in training.members):
                 self.stale += 1
             self._last = key  # at the end, so that an interruption loses nothing
@@ -234,8 +292,8 @@ class Store:
             self._keys[names, repeat] = key
         self._same[self.key(names)][names] = None
 
-    def _new_evaluations(self) -> Iterator[tuple[int, Evaluation, str]]:
-        """Key, evaluation and contents of each row that was not read yet."""
+    def _new_evaluations(self) -> Iterator[tuple[int, Evaluation, str, str]]:
+        """Key, evaluation, contents and validation of each row that was not read yet."""
         query = f"SELECT id, {COLUMNS} FROM evaluations WHERE id > ? ORDER BY id"
         with self._db.explain_errors("read"):
             for row in self._db.execute(query, (self._last,)):
@@ -273,6 +331,7 @@ class Store:
         self._keys.clear()
         self._failures.clear()
         self._same.clear()
+        self._elsewhere.clear()
         self._last = self.stale = 0
         self._note_last()
 
@@ -357,10 +416,10 @@ class Store:
 
     def _to_statement(self, evaluation: Evaluation) -> Statement:
         """What writes an evaluation: a failure for one fold is one of the coalition."""
-        contents = self._contents(evaluation.training.members)
+        of = self._contents(evaluation.training.members), self._scored.key
         if evaluation.part is not None:
-            return INSERT_FOLD, to_fold_row(evaluation, contents)
-        return INSERT, to_row(evaluation, contents)
+            return INSERT_FOLD, to_fold_row(evaluation, *of)
+        return INSERT, to_row(evaluation, *of)
 
     def _contents(self, names: Names) -> str:
         return contents_of(names, self._owners)

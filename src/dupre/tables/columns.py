@@ -1,4 +1,4 @@
-"""What the columns of a table hold: numbers, categories or dates, and which are of no use.
+"""What a column of a table holds: numbers, categories or dates.
 
 Texts that are numbers or dates for people (`12 %`, `31.05.2024`) are read before, by `numbers`.
 A column is of one kind in all its rows. A few cells of another kind ("?" among numbers) are
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,7 @@ import pandas as pd
 from dupre._types import Members
 from dupre.checks import LARGEST
 from dupre.errors import InputError, Remedy
-from dupre.tables.formats import UNNAMED
 from dupre.wording import did_you_mean, quote, quote_names
-
-ASKED, NAMELESS = "asked for", "no name in the header"
-"""Why columns are left out whatever they hold."""
 
 MAX_TEXTS = 50
 """Different texts up to which a column is never treated as free text."""
@@ -35,72 +30,6 @@ FEW = 0.05
 
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _PLACEHOLDERS = {"na", "n.a.", "n/a", "nan", "null", "none", "missing", "#div/0!", "#value!"}
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of X by what they hold, in the order of the table.
-
-    Attributes:
-        numbers: names of the columns of numbers and truth values.
-        categories: names of the columns of few different texts.
-        dates: names of the columns of points in time.
-        left_out: (name, reason in words) of the columns that are of no use to a model.
-        free_texts: names of those left out because most of their texts occur once.
-    """
-
-    numbers: tuple[str, ...]
-    categories: tuple[str, ...]
-    dates: tuple[str, ...]
-    left_out: tuple[tuple[str, str], ...] = ()
-    free_texts: tuple[str, ...] = field(default=(), compare=False)
-
-    @property
-    def used(self) -> tuple[str, ...]:
-        """All names that are not left out."""
-        return (*self.numbers, *self.categories, *self.dates)
-
-
-def columns_of(
-    frame: pd.DataFrame, *, owner: str, target: str, drop: str | Sequence[str] = ()
-) -> Columns:
-    """The columns of X by what they hold; X is the table without owner and target.
-
-    Args:
-        frame: the table, as `read_table` returns it.
-        owner: name of the owner column.
-        target: name of the target column.
-        drop: name or names of columns to leave out.
-
-    Raises:
-        InputError: a column to drop is unknown or needed, or no column is left.
-    """
-    drop = as_tuple(drop)
-    check_drop(frame, owner=owner, target=target, drop=drop)
-    names = [str(name) for name in frame.columns if name not in (owner, target)]
-    reasons = {
-        name: ASKED if name in drop else _reason_against(name, frame[name]) for name in names
-    }
-    counts = {name: _count_free_texts(frame[name]) for name in names if not reasons[name]}
-    free = {
-        name: f"{count} different texts in {len(frame)} rows"
-        for name, count in counts.items()
-        if count
-    }
-    reasons |= free
-    kinds = {name: kind(frame[name]) for name in names if not reasons[name]}
-    if not kinds:
-        found = "; ".join(f"{name!r}: {reason}" for name, reason in reasons.items()) or "none"
-        raise InputError(
-            f"no column is left to train on besides owner and target; found {found[:400]}"
-        )
-    return Columns(
-        numbers=tuple(name for name in kinds if kinds[name] in ("number", "truth")),
-        categories=tuple(name for name in kinds if kinds[name] == "text"),
-        dates=tuple(name for name in kinds if kinds[name] == "date"),
-        left_out=tuple((name, reason) for name, reason in reasons.items() if reason),
-        free_texts=tuple(free),
-    )
 
 
 def as_tuple(names: str | Sequence[str]) -> tuple[str, ...]:
@@ -289,32 +218,3 @@ def _how_to_mend(name: object, *, needed: bool) -> tuple[str, ...]:
 def or_drop(name: object) -> tuple[str, ...]:
     """The end of a message about a column that can also be left out."""
     return ", or leave the column out with ", Remedy.DROP, repr(str(name))
-
-
-def _reason_against(name: str, column: pd.Series) -> str:
-    """Why a column is of no use to a model; "" if it is of use."""
-    found = kind(column)
-    if found == "empty":
-        return "empty"
-    if found == "other":
-        return "not plain numbers or texts"
-    if re.fullmatch(UNNAMED.format(r"\d+"), name) or name.startswith("Unnamed: "):
-        return NAMELESS
-    held = column[column.notna().to_numpy()]
-    different = held.astype(str).nunique() if found == "text" else held.nunique()
-    # A single value with gaps tells those rows from the others.
-    if different == 1 and len(held) == len(column):
-        return "the same in every row"
-    return ""
-
-
-def _count_free_texts(column: pd.Series) -> int:
-    """How many different texts a column holds if most occur once; 0 for any other column.
-
-    They are names or notes, whose levels no other row shares.
-    """
-    if kind(column) != "text":
-        return 0
-    held = column[column.notna().to_numpy()].astype(str)
-    different = held.nunique()
-    return different if different > MAX_TEXTS and different > len(held) / 2 else 0

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from dupre._types import Bools, Floats, Names, Task
 from dupre.notes import Code, Note, note
-from dupre.tables.columns import MAX_TEXTS, Columns, kind
+from dupre.tables.columns import MAX_TEXTS, kind
+from dupre.tables.features import Columns
 from dupre.tables.formats import EMPTY
 from dupre.tables.numbers import Forms, kept_as_text, looks_like
 from dupre.tables.preprocessing import as_levels, as_numbers
@@ -79,15 +80,8 @@ def texts_for_numbers(frame: pd.DataFrame, names: Iterable[str], forms: Forms) -
     asked = kept_as_text(forms)
     for name in names:
         if name not in asked and kind(frame[name]) == "text" and (like := looks_like(frame[name])):
-            but = (
-                f", but not all ({quote(like.other)})"
-                if like.other
-                else ", but no form that is read fits all"
-            )
-            text = (
-                f"{printable(name)} is taken for texts: most cells are {like.what} such as "
-                f"{quote(like.example)}{but}. Write all alike, or leave cells empty."
-            )
+            taken = f"{printable(name)} is taken for texts: {like}"
+            text = f"{taken}. Write all alike, or leave cells empty."
             notes.append(note(Code.TEXTS_FOR_NUMBERS, text, column=name, kind=like.what))
     return notes
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
 import pandas as pd
 
 from dupre.errors import InputError
 from dupre.spec import Data, Utility
-from dupre.tables.columns import kind, tidy
-from dupre.tables.numbers import read_forms
+from dupre.tables.columns import kind
+from dupre.tables.roles import read_again
 from dupre.utility.folds import Folds, Holdout
 from dupre.wording import did_you_mean, quote, quote_names
 
@@ -41,11 +40,9 @@ def _column(frame: pd.DataFrame, name: str) -> pd.Series:
 
 
 def _times(frame: pd.DataFrame, name: str, data: Data) -> pd.Series:
-    """A column as numbers or dates, also one that is dropped and so was not read as such."""
-    column = _column(frame, name)
-    stated = tuple(form for form in data.numbers if form.partition("=")[0] == name)
-    alone = msgspec.structs.replace(data, drop=(), numbers=stated)
-    column = tidy(read_forms(frame[[name]], alone)[0][name])
+    """A column as numbers or dates."""
+    _column(frame, name)
+    column = read_again(frame, name, data)
     if kind(column) not in ("number", "date"):
         raise InputError(
             f"folds in time need numbers or dates, but column {quote(name)} holds texts such as "

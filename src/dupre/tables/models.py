@@ -27,7 +27,7 @@ from dupre.checks import takes
 from dupre.data.encoding import NumericColumns, encode
 from dupre.errors import InputError
 from dupre.metrics import DEFAULT, TABLE, Metric, Scorer, find, scorer_names
-from dupre.tables.columns import Columns
+from dupre.tables.features import Columns
 from dupre.tables.preprocessing import as_numbers, describe_steps, preprocessor
 from dupre.tables.user_code import is_dotted, load
 from dupre.utility.estimator import is_estimator

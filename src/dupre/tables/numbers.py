@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from numbers import Real
 from typing import Any, NamedTuple
@@ -84,14 +84,15 @@ FORMS = (*_NUMBERS, *_DATES, TEXT)
 
 _WORDS = {
     "decimal-point": "",
-    "thousands-comma": "with thousands by comma",
-    "decimal-comma": "with a decimal comma",
-    "thousands-point": "with thousands by point",
+    "thousands-comma": "thousands by comma",
+    "decimal-comma": "a decimal comma",
+    "thousands-point": "thousands by point",
     "day-first": "dates, day first",
     "month-first": "dates, month first",
     "year-first": "dates, year first",
     TEXT: "text",
 }
+_BETWEEN = {"'": "thousands by apostrophe", " ": "thousands by blank"}
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,14 @@ class Form:
         name: one of `FORMS`.
         before: the currency before each number.
         after: the currency, unit or per cent sign after each number.
+        between: the sign between thousands in some cell, if it is a blank or an apostrophe. Such
+            signs are read in any case, so that it says nothing of other cells.
     """
 
     name: str
     before: str = ""
     after: str = ""
+    between: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         """As settings keep it: "$ thousands-comma", "decimal-point %"."""
@@ -123,7 +127,8 @@ class Form:
             what = f"{unit} amounts"
         elif unit == "%":
             what = "per cent (12.5 % is 12.5)"
-        return f"{what} {_WORDS[self.name]}".rstrip()
+        signs = filter(None, [_WORDS[self.name], _BETWEEN.get(self.between)])
+        return f"{what} with {' and '.join(signs)}".removesuffix(" with ")
 
 
 Forms = Mapping[str, Form]
@@ -272,7 +277,7 @@ def find_readings(column: pd.Series, *, decimal: str = ".") -> list[_Reading]:
         values, wrong = _values(cells.held, form)
         if not len(wrong) and not any(_equal(values, other) for _, other in found):
             found.append((form, values))
-    return [_Reading(form, cells.spread(values)) for form, values in found]
+    return [_Reading(_with_between(form, texts), cells.spread(values)) for form, values in found]
 
 
 def read_column(column: pd.Series, form: Form, *, bare: bool = False) -> tuple[pd.Series, Form]:
@@ -300,7 +305,7 @@ def read_column(column: pd.Series, form: Form, *, bare: bool = False) -> tuple[p
             f"column {column.name!r} is read as {form.words}, but {quote(column.iloc[row])} in "
             f"{place(column, row)} does not fit; write it like the others, or leave it empty"
         )
-    return cells.spread(values), form
+    return cells.spread(values), _with_between(form, cells.held)
 
 
 def _check_columns(stated: Forms, frame: pd.DataFrame, data: Data) -> None:
@@ -362,6 +367,14 @@ def _with_unit(form: Form, cells: Iterable[Any]) -> Form:
     units = (_unit_of(cell) for cell in cells if isinstance(cell, str))
     before, after = next((unit for unit in units if unit and any(unit)), ("", ""))
     return replace(form, before=before, after=after)
+
+
+def _with_between(form: Form, cells: Iterable[Any]) -> Form:
+    """The form with the first blank or apostrophe that stands between digits."""
+    if form.name not in _NUMBERS:
+        return form
+    found = (re.search(r"\d([' ])\d", cell) for cell in cells if isinstance(cell, str))
+    return replace(form, between=next((one[1] for one in found if one), ""))
 
 
 def _date_forms(texts: Sequence[str]) -> list[Form]:
@@ -489,11 +502,27 @@ _LIKE_NUMBERS = {
 
 
 class Likeness(NamedTuple):
-    """What most texts of a column are for people: in words, one of them, and one that is not."""
+    """What most texts of a column are for people.
+
+    Attributes:
+        what: in words.
+        example: one of them.
+        other: the first that is not written like it; "" if no form is known by which to tell.
+        wrong: how many cells are not, of those looked at.
+        cells: how many were looked at.
+    """
 
     what: str
     example: str
     other: str
+    wrong: int
+    cells: int
+
+    def __str__(self) -> str:
+        but = "no form that is read fits all"
+        if self.other:
+            but = f"not {quote(self.other)} ({self.wrong:,} of {self.cells:,} cells)"
+        return f"most cells are {self.what} such as {quote(self.example)}, but {but}"
 
 
 def looks_like(column: pd.Series) -> Likeness | None:
@@ -513,9 +542,39 @@ def looks_like(column: pd.Series) -> Likeness | None:
     for name, found in {**written, **whole}.items():
         either = found if name in ("dates", TIMES) else found | plain
         if found.any() and (either * rows).sum() > rows.sum() / 2:
-            other = "" if either.all() else texts[first(~either)]
-            return Likeness(name, texts[first(found)], other)
+            example = texts[first(found)]
+            wrong = ~either if not either.all() else _written_otherwise(cells.held, example)
+            other = texts[first(wrong)] if wrong.any() else ""
+            return Likeness(name, example, other, int(rows[wrong].sum()), int(rows.sum()))
     return None
+
+
+def _written_otherwise(cells: Sequence[Any], example: str) -> Members:
+    """Which cells do not fit the form of an example that fits most; none if it has no form."""
+    forms = [*_number_forms([example], "."), *_date_forms([example])]
+    found = [np.array([len(_values([cell], form)[1]) > 0 for cell in cells]) for form in forms]
+    return min(found, key=np.count_nonzero, default=np.zeros(len(cells), dtype=bool))
+
+
+def how_to_read(column: pd.Series) -> tuple[str, ...]:
+    """What to do about a column of texts that is numbers or dates for people; () if it is not."""
+    if (like := looks_like(column)) is None:
+        return ()
+    readings = [_read_or_none(column, form) for form in map(Form, _NUMBERS)]
+    known = [one for one in readings if one is not None]
+    # If forms read different numbers, nobody knows which are meant.
+    state: tuple[str, ...] = ()
+    if known and all(one.column.equals(known[0].column) for one in known):
+        state = (", or state ", Remedy.NUMBERS, repr(f"{column.name}={known[0].form.name}"))
+    return f"Of {str(column.name)!r} {like}: write all alike, or leave cells empty", *state
+
+
+def _read_or_none(column: pd.Series, form: Form) -> _Reading | None:
+    try:
+        found, form = read_column(column, form, bare=True)
+    except InputError:
+        return None
+    return _Reading(form, found)
 
 
 def _have_unit(texts: Sequence[str]) -> Members:
@@ -527,5 +586,7 @@ def _have_unit(texts: Sequence[str]) -> Members:
     is_money = re.compile(_CURRENCY).fullmatch
     money = [bool(before or is_money(after)) for before, after in units]
     after = [_fold(unit) for _, unit in units]
-    one = len(set(after) - {""}) == 1 and not any(money)
-    return np.array([bool(unit) for unit in after] if one else money, dtype=bool)
+    # A per cent sign is no part of a name, so that another unit beside it is one, too.
+    several = "%" in after or len(set(after) - {""}) == 1
+    units_alone = several and not any(money)
+    return np.array([bool(unit) for unit in after] if units_alone else money, dtype=bool)

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from dupre._types import Floats
 from dupre.data.encoding import MAX_LEVELS
-from dupre.tables.columns import Columns
+from dupre.tables.features import Columns
 
 
 def preprocessor(columns: Columns) -> ColumnTransformer:

@@ -34,6 +34,7 @@ from dupre.tables.roles import (
     check_known,
     check_roles,
     check_validation,
+    cohorts_of,
     name_numbers,
     without_empty,
 )
@@ -46,7 +47,8 @@ def read_table(data: Data, forms: Sequence[str] | None = None) -> pd.DataFrame:
     """The rows of all owners, checked; its columns are of the types of what they hold.
 
     How many rows were left out for lack of an owner or a target is in `attrs["skipped"]` of the
-    table, in words; how numbers and dates are written is in `attrs["forms"]`, by column.
+    table, in words; how numbers and dates are written is in `attrs["forms"]`, by column; who joined
+    together is in `attrs["cohorts"]`, the first first.
 
     Args:
         data: which rows, and how to read them.
@@ -72,6 +74,7 @@ def read_table(data: Data, forms: Sequence[str] | None = None) -> pd.DataFrame:
     frame = check_roles(frame, data, known).reset_index(drop=True)
     frame[data.owner] = name_numbers(frame[data.owner])
     frame.attrs["skipped"] = skipped
+    frame.attrs["cohorts"] = () if data.cohorts is None else cohorts_of(frame, data)
     return frame
 
 
@@ -175,17 +178,30 @@ def name_of(data: str) -> str:
 
 
 def read_validation(path: str | Path, frame: pd.DataFrame, data: Data) -> pd.DataFrame:
-    """The rows of a file on which models are scored, with the columns of the owners' table.
+    """The rows of a file on which models are scored: see `read_further`.
+
+    Raises:
+        InputError: as that, or there are classes that no owner has.
+    """
+    result = read_further(path, frame, data, whose="validation")
+    targets = frame[data.target].to_numpy(), result[data.target].to_numpy()
+    check_validation(*targets, task=infer_task(frame, data))
+    return result.drop(columns=data.owner, errors="ignore")
+
+
+def read_further(path: str | Path, frame: pd.DataFrame, data: Data, *, whose: str) -> pd.DataFrame:
+    """The rows of a file with the columns of the owners' table, and its owner column if it has one.
 
     Args:
         path: of one file; it needs no owner column. It may be written as `data` says, or as usual.
         frame: the owners' table, as `read_table` returns it, maybe with fewer columns. Its
             `attrs["forms"]` say how numbers and dates are written.
         data: what that was read by.
+        whose: rows these are, for messages: "validation" or "new".
 
     Raises:
-        InputError: it cannot be read, a column is missing or holds something else than in the
-            owners' table, or there are classes that no owner has.
+        InputError: it cannot be read, or a column is missing or holds something else than in the
+            owners' table.
     """
     forms: Forms = frame.attrs.get("forms", {})
     try:
@@ -200,24 +216,27 @@ def read_validation(path: str | Path, frame: pd.DataFrame, data: Data) -> pd.Dat
     for name in found.columns.intersection(list(forms)):
         column, _ = read_column(found[name], forms[name], bare=name in stated)
         found = found.assign(**{name: column})
-    result = match_columns(found, frame.drop(columns=data.owner), target=data.target)
-    targets = frame[data.target].to_numpy(), result[data.target].to_numpy()
-    check_validation(*targets, task=infer_task(frame, data))
+    known = frame.drop(columns=data.owner)
+    result = match_columns(found, known, target=data.target, whose=whose)
+    if data.owner in found:
+        result[data.owner] = found[data.owner].reset_index(drop=True)
     result.attrs["skipped"] = skipped
     return result
 
 
-def match_columns(frame: pd.DataFrame, training: pd.DataFrame, *, target: str) -> pd.DataFrame:
-    """The validation rows with the columns of the training rows, of the same kinds, and no others.
+def match_columns(
+    frame: pd.DataFrame, training: pd.DataFrame, *, target: str, whose: str = "validation"
+) -> pd.DataFrame:
+    """Further rows with the columns of the training rows, of the same kinds, and no others.
 
     Raises:
         InputError: a column is missing or holds something else than in training.
     """
     result = {}
     for name in training.columns:
-        check_known(frame, "target" if name == target else "training", name, "the validation table")
-        result[name] = _match_column(frame[name], training[name])
-    check_complete(result[target], "validation target")
+        check_known(frame, "target" if name == target else "training", name, f"the {whose} table")
+        result[name] = _match_column(frame[name], training[name], whose)
+    check_complete(result[target], f"{whose} target")
     return pd.DataFrame(result, index=frame.index).reset_index(drop=True)
 
 
@@ -358,8 +377,8 @@ def _check_same_kinds(parts: dict[str, pd.DataFrame], names: Sequence[str]) -> N
         )
 
 
-def _match_column(column: pd.Series, training: pd.Series) -> pd.Series:
-    """A validation column in the type of the training column."""
+def _match_column(column: pd.Series, training: pd.Series, whose: str) -> pd.Series:
+    """A further column in the type of the training column."""
     expected, found = kind(training), kind(column)
     if found == "empty":
         types = {"number": np.dtype(np.float64), "truth": np.dtype(np.float64)}
@@ -377,6 +396,6 @@ def _match_column(column: pd.Series, training: pd.Series) -> pd.Series:
     odd = column[column.notna().to_numpy()]
     raise InputError(
         f"column {column.name!r} holds {words.get(expected, 'something else')} in training, but "
-        f"{quote(odd.iloc[0])} in {place(odd, 0)} of the validation rows; expected the same "
+        f"{quote(odd.iloc[0])} in {place(odd, 0)} of the {whose} rows; expected the same "
         "kind in both"
     )

@@ -1,4 +1,4 @@
-"""The owner column and the target column: do they look like what they should be?
+"""The columns of owners, targets and cohorts: do they look like what they should be?
 
 A wrong choice would not fail: it would be trained and paid for. So a column that does not look like
 its role is refused here.
@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dupre._types import Members, Task
+from dupre._types import Members, Names, Task
 from dupre.data.owners import task_of
 from dupre.data.rows import as_targets
 from dupre.errors import InputError, Remedy
@@ -48,8 +49,9 @@ def check_roles(frame: pd.DataFrame, data: Data, known: Forms | None = None) -> 
         InputError: a column is missing, or its contents do not fit its role.
     """
     owner, target, drop = data.owner, data.target, as_tuple(data.drop)
-    for role, name in (("owner", owner), ("target", target)):
-        check_known(frame, role, name)
+    for role, name in (("owner", owner), ("target", target), ("cohort", data.cohorts)):
+        if name is not None:
+            check_known(frame, role, name)
     check_drop(frame, owner=owner, target=target, drop=drop)
     frame, forms = read_forms(frame, data, known)
     result = {}
@@ -63,7 +65,57 @@ def check_roles(frame: pd.DataFrame, data: Data, known: Forms | None = None) -> 
     _check_target(result[target])
     table = pd.DataFrame(result, index=frame.index)
     table.attrs["forms"] = forms
+    if data.cohorts is not None:
+        _check_cohorts(table[owner], read_again(frame, data.cohorts, data))
     return table
+
+
+def read_again(frame: pd.DataFrame, name: str, data: Data) -> pd.Series:
+    """A column in the type of what it holds, also one that is dropped and so was not read as such.
+
+    That is used beside the model: to group rows, or owners.
+    """
+    stated = tuple(form for form in data.numbers if form.partition("=")[0] == name)
+    alone = msgspec.structs.replace(data, drop=(), numbers=stated)
+    return tidy(read_forms(frame[[name]], alone)[0][name])
+
+
+def cohorts_of(frame: pd.DataFrame, data: Data) -> tuple[Names, ...]:
+    """Owners of a checked table who joined together, the first first, by the column that says."""
+    when = read_again(frame, str(data.cohorts), data)
+    joined = when.groupby(frame[data.owner].to_numpy(), sort=False).first()
+    return tuple(tuple(joined.index[joined == at]) for at in sorted(joined.unique()))
+
+
+def _check_cohorts(owners: pd.Series, when: pd.Series) -> None:
+    """Raise InputError if an owner did not join once, or nobody knows when."""
+    if when.name == owners.name:
+        raise InputError(
+            f"the owner column {owners.name!r} does not say when an owner joined; state another "
+            "column as that of cohorts"
+        )
+    if kind(when) == "other":
+        raise InputError(
+            f"the cohort column {when.name!r} holds lists or the like; expected numbers, dates or "
+            "texts that sort: write when each owner joined"
+        )
+    empty = when.isna().to_numpy()
+    if empty.any():
+        raise InputError(
+            f"the cohort column {when.name!r} is empty in {int(empty.sum())} of {len(when)} rows, "
+            f"first in {place(when, first(empty))}, of {quote(owners.iloc[first(empty)])}; write "
+            "when each owner joined in all its rows"
+        )
+    for name, cells in when.groupby(owners.to_numpy(), sort=False):
+        other = (cells != cells.iloc[0]).to_numpy()
+        if other.any():
+            one, two = (
+                f"{quote(str(cells.iloc[i]))} in {place(cells, i)}" for i in (0, first(other))
+            )
+            raise InputError(
+                f"{quote(name)} has {one} and {two} of the cohort column {when.name!r}; expected "
+                "when the owner joined, the same in all its rows: write one of them in all"
+            )
 
 
 def without_empty(

@@ -43,7 +43,7 @@ from dupre.data.digests import (
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.metrics import Metric
-from dupre.utility.folds import Holdout, decided_in_words
+from dupre.utility.folds import Folds, Holdout, Validating, decided_in_words
 from dupre.utility.model import ModelUtility
 from dupre.utility.protocol import takes_seed, training_seed
 from dupre.utility.score import Score, check_score
@@ -77,6 +77,9 @@ class Traits:
         folds: trainings that one evaluation takes.
         deals: whether a repeat splits the owners' rows anew, the same way for all coalitions.
         deals_rows: whether it then scores on other rows, too.
+        in_parts: whether a training for each fold gives a part of the utility.
+        pooled: whether these parts are predictions, which tell the score on fewer rows.
+        fixed: the owners' rows that may validate; None if others do.
     """
 
     utility: Any
@@ -92,11 +95,14 @@ class Traits:
     folds: int = 1
     deals: bool = False
     deals_rows: bool = False
+    in_parts: bool = False
+    pooled: bool = False
+    fixed: Validating | None = None
 
     @property
     def validation_rows(self) -> int:
         """Validation rows that count, copies of a row as one; 0 if they are not known."""
-        return 0 if self.validation is None else self.validation.equal.counted
+        return 0 if self.validation is None else self.validation.counted
 
     @property
     def may_resample(self) -> bool:
@@ -138,6 +144,11 @@ class Traits:
     def fingerprint(self) -> dict[str, Part]:
         """What the utility of a coalition depends on besides its rows, part by part."""
         return _fingerprint(self.utility)
+
+    def for_owners(self, owners: Owners) -> Any:
+        """The utility of other owners, on the same validation rows; a callable knows them all."""
+        known = isinstance(self.utility, ModelUtility)
+        return self.utility.with_owners(owners) if known else self.utility
 
     def is_trained(self, members: Names) -> bool:
         """Whether a coalition's utility comes from a model."""
@@ -182,7 +193,30 @@ def _describe_model(found: Traits, utility: ModelUtility) -> Traits:
         folds=len(dealt.tests),
         deals=utility.deals,
         deals_rows=isinstance(utility.validation, Holdout),
+        in_parts=utility.in_parts,
+        pooled=utility.in_parts and utility.metric.is_pooled,
+        fixed=utility.validating if isinstance(utility.validation, (Folds, Holdout)) else None,
     )
+
+
+def validate_by(utility: Any, rows: Validating) -> Any:
+    """The utility with these of the owners' rows to score on; as it is if it does not split them.
+
+    Raises:
+        InputError: it keeps to other rows.
+    """
+    split = getattr(utility, "validation", None)
+    if not (isinstance(utility, ModelUtility) and isinstance(split, (Folds, Holdout))):
+        return utility
+    if split.rows is None:
+        return utility.with_validating(rows)
+    if split.rows.key != rows.key:
+        raise InputError(
+            "the store was made for other validation rows than those that this utility keeps to; "
+            "take the utility of then and its with_owners, or split anew with "
+            "store=dupre.Stored(FILE, revalidate=True)"
+        )
+    return utility
 
 
 def check_utility(traits: Traits, owners: Owners) -> Traits:

@@ -5,6 +5,10 @@ all rows, and scored on that fold. `Holdout` keeps one part of the rows for vali
 is a hash of its contents and a seed: equal rows stay together, and nobody's rows move when other
 owners join, leave or reorder theirs.
 
+Another set of validation rows would be another game. So which rows validate can be fixed, by a
+`Validating`: those of owners who join later train, outside of their own fold like everybody's, but
+do not validate.
+
 Which rows fall into which fold is chance, and another deal of the folds gives other values. So the
 same rows can be dealt again: deal 0 is the one that counts, further ones tell how much it matters.
 
@@ -14,7 +18,7 @@ Notation: N rows of all owners, m validation rows, K folds.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -24,13 +28,52 @@ from numpy.typing import NDArray
 
 from dupre._types import Bools, Floats, Ints
 from dupre.checks import finite, whole
-from dupre.data.digests import hash_json
+from dupre.data.digests import digest, hash_json
 from dupre.data.owners import Owners
 from dupre.data.rows import take
 from dupre.errors import InputError, Remedy
+from dupre.spec import FOLDS, FOLDS_OF_MANY, MANY_ROWS
 
-MANY_ROWS = 2_000
-"""Rows up to which there are ten folds by default."""
+
+@dataclass(frozen=True, eq=False)
+class Validating:
+    """Which rows may validate, whoever joins, leaves or changes; made by `ModelUtility.validating`.
+
+    A row that nobody holds any more drops out, and is back when somebody holds it again.
+
+    Attributes:
+        rows: the first 64 bits of their digests, (p,), sorted; a row of several owners once for
+            each if `holder` is known.
+        k: number of folds; None for one part held out.
+        holder: whose rows they were, numbered, (p,), if the rows of all owners weigh the same.
+        label: 64 bits of the label of each row, (p,), if folds are made by labels.
+        fold: of each row, (p,), if folds are in time.
+        starts: the time at which each fold begins, (k,), if folds are in time.
+        classes: that models predict; None for numbers.
+    """
+
+    rows: NDArray[np.uint64]
+    k: int | None = None
+    holder: Ints | None = None
+    label: NDArray[np.uint64] | None = None
+    fold: Ints | None = None
+    starts: Floats | None = None
+    classes: NDArray[Any] | None = None
+
+    @property
+    def key(self) -> str:
+        """A digest of all of it."""
+        arrays = [self.rows, self.holder, self.label, self.fold, self.starts]
+        # As a list: texts may be kept in arrays of several types.
+        return digest([arrays, self.k, None if self.classes is None else self.classes.tolist()])
+
+    def held_by(self, owners: Owners) -> Validating:
+        """Those of the rows that somebody holds now, each once."""
+        rows, first = np.unique(self.rows, return_index=True)
+        there = first[np.isin(rows, owners.row_contents[:, 0])]
+        label = None if self.label is None else self.label[there]
+        fold = None if self.fold is None else self.fold[there]
+        return replace(self, rows=self.rows[there], holder=None, label=label, fold=fold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +88,14 @@ class Folds:
             before it alone, so the first K + 1st part of the rows validates never.
         equal_owners: whether the validation rows of every owner weigh the same together, so that
             who brings more rows has no more say in what a good model is.
+        rows: which rows validate; None for all of them. `ModelUtility.with_owners` states it.
     """
 
     k: int | None = None
     by: Any = None
     in_time: Any = None
     equal_owners: bool = False
+    rows: Validating | None = None
 
     def __post_init__(self) -> None:
         if self.k is not None:
@@ -65,11 +110,12 @@ class Holdout:
 
     Args:
         part: between 0 and 1.
-        equal_owners: as for `Folds`.
+        equal_owners, rows: as for `Folds`.
     """
 
     part: float = 0.2
     equal_owners: bool = False
+    rows: Validating | None = None
 
     def __post_init__(self) -> None:
         if not 0 < finite(self.part, "the part held out") < 1:
@@ -88,6 +134,7 @@ class Deal:
         train: which of the owners' rows train for each fold, (N,); None for all.
         row: of the owners, that each validation row is, (m,); None if they are nobody's.
         weights: of the validation rows, (m,); None if they count alike.
+        by_chance: whether another split of the same rows was as likely.
     """
 
     X: Any
@@ -96,6 +143,7 @@ class Deal:
     train: tuple[Bools | None, ...] = (None,)
     row: Ints | None = None
     weights: Floats | None = None
+    by_chance: bool = True
 
     def parts(self) -> Iterator[tuple[Bools | None, Ints | None]]:
         """For each fold, which rows train and which validate."""
@@ -120,7 +168,12 @@ def what_decides(split: Any, rows: int) -> Any:
         return ["held out", split.part, split.equal_owners]
     if not isinstance(split, Folds):
         return split
-    return ["folds", split.k or default_folds(rows), split.by, split.in_time, split.equal_owners]
+    # Labels of single rows come and go with the rows: those that validate have theirs.
+    by, in_time = (
+        stated if stated is None or isinstance(stated, str) else True
+        for stated in (split.by, split.in_time)
+    )
+    return ["folds", split.k or default_folds(rows), by, in_time, split.equal_owners]
 
 
 def decided_in_words(parts: list[Any]) -> str:
@@ -150,7 +203,7 @@ def labels_of(split: Any, owners: Owners) -> NDArray[Any] | None:
 
 def default_folds(rows: int) -> int:
     """Folds of so many rows unless another number is stated."""
-    return 10 if rows <= MANY_ROWS else 5
+    return FOLDS if rows <= MANY_ROWS else FOLDS_OF_MANY
 
 
 def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
@@ -165,40 +218,126 @@ def deal(split: Any, owners: Owners, *, seed: int, number: int = 0) -> Deal:
     Raises:
         InputError: there are too few rows for it.
     """
-    first = _different_rows(owners)
-    if isinstance(split, Holdout):
-        held = _uniform(owners, seed, number) < split.part
-        tests, train = [first[held[first]]], [~held]
-    elif not isinstance(split, Folds):
+    first, weights, gone = _different_rows(owners), None, 0
+    if not isinstance(split, (Folds, Holdout)):
         tests, train = _by_splitter(split, owners, first)
-    elif split.in_time is not None:
-        tests, train = _in_time(_labels(split.in_time, owners), first, split, owners)
     else:
-        k = _count_folds(split, len(owners.y), len(first))
-        if split.by is None:
-            fold = np.floor(_uniform(owners, seed, number) * k).astype(np.int64)
-        else:
-            fold = _by_label(_labels(split.by, owners), k, seed, number)
-        tests = [first[fold[first] == i] for i in range(k)]
-        train = _without_equal(owners, tests, [fold != i for i in range(k)])
-    # A fold without rows, which a small table may have, tests nothing.
-    if not any(len(rows) and part.any() for rows, part in zip(tests, train, strict=True)):
-        raise InputError(
-            f"{len(first):,} different rows are too few to split them for validation; ",
-            Remedy.VALIDATION,
-        )
+        fixed = split.rows or fix(split, owners)
+        keys, fold = folds_of(split, fixed, seed=seed, number=number)
+        key = owners.row_contents[first, 0]
+        first = first[np.isin(key, keys)]
+        gone = len(keys) - len(first)
+        key = owners.row_contents[first, 0]
+        fold = fold[np.searchsorted(keys, key)]
+        tests = [first[fold == i] for i in range(fixed.k or 1)]
+        train = _train(split, fixed, owners, tests, seed=seed, number=number)
+        if split.equal_owners:
+            mine = np.isin(fixed.rows, keys)
+            held = fixed.rows[mine], _holder(fixed)[mine]
+            weights = _equal_weights(
+                *held, np.concatenate([key[fold == i] for i in range(fixed.k or 1)])
+            )
+    _check_rows(tests, train, len(first), gone)
     row = np.concatenate(tests)
     ends = np.cumsum([0, *map(len, tests)])
     positions = [np.arange(a, b) for a, b in pairwise(ends)]
-    equal = isinstance(split, (Folds, Holdout)) and split.equal_owners
     return Deal(
         take(owners.X, row),
         owners.y[row],
         tuple(positions),
         tuple(train),
         row,
-        _equal_weights(owners, row) if equal else None,
+        weights,
+        # A splitter sees rows in the order of their digests, which is chance without a seed too.
+        by_chance=not isinstance(split, Folds) or split.in_time is None,
     )
+
+
+def _check_rows(tests: list[Ints], train: list[Bools], left: int, gone: int) -> None:
+    """Raise InputError if no fold can be trained and scored."""
+    # A fold without rows, which a small table may have, tests nothing.
+    if any(len(rows) and part.any() for rows, part in zip(tests, train, strict=True)):
+        return
+    if gone:
+        raise InputError(
+            f"of the {gone + left:,} rows that validate only {left:,} are still held by somebody; "
+            "take the rows of then, split anew (revalidate), or ",
+            Remedy.VALIDATION,
+        )
+    raise InputError(
+        f"{left:,} different rows are too few to split them for validation; ", Remedy.VALIDATION
+    )
+
+
+def fix(split: Folds | Holdout, owners: Owners) -> Validating:
+    """All the owners' rows as those that may validate, for later splits to keep to.
+
+    Raises:
+        InputError: there are too few rows, labels or times for the folds.
+    """
+    row, k = _different_rows(owners), None
+    label = fold = starts = None
+    if isinstance(split, Folds):
+        k = default_folds(len(owners.y)) if split.k is None else split.k
+        if split.in_time is not None:
+            part, starts = _in_time(_moments(_labels(split.in_time, owners)), k)
+            row = row[part[row] >= 0]  # the first rows never validate
+            fold = part
+        else:
+            _check_folds(k, len(row))
+        if split.by is not None:
+            label = _hash_labels(_labels(split.by, owners), k)
+    keys, owner = _held(owners, row)
+    if not split.equal_owners:
+        keys = np.unique(keys)
+    # Of equal rows with several labels or times the first counts.
+    place = row[np.searchsorted(owners.row_contents[row, 0], keys)]
+    return Validating(
+        keys,
+        k,
+        owner if split.equal_owners else None,
+        None if label is None else label[place],
+        None if fold is None else fold[place],
+        starts,
+    )
+
+
+def folds_of(
+    split: Folds | Holdout, fixed: Validating, *, seed: int, number: int
+) -> tuple[NDArray[np.uint64], Ints]:
+    """Every row that validates in a deal, each once, sorted, and its fold; whoever holds it."""
+    keys, first = np.unique(fixed.rows, return_index=True)
+    if isinstance(split, Holdout):
+        keys = keys[_hash_to_unit(keys, seed, number) < split.part]
+        return keys, np.zeros(len(keys), dtype=np.int64)
+    if fixed.fold is not None:
+        return keys, fixed.fold[first]
+    hashed = keys if fixed.label is None else fixed.label[first]
+    return keys, _hash_to_fold(hashed, fixed.k or 1, seed, number)
+
+
+def _train(
+    split: Folds | Holdout,
+    fixed: Validating,
+    owners: Owners,
+    tests: list[Ints],
+    *,
+    seed: int,
+    number: int,
+) -> list[Bools]:
+    """Which rows train for each fold, (N,) each: all that are not in the fold themselves."""
+    contents, k = owners.row_contents[:, 0], fixed.k or 1
+    if isinstance(split, Holdout):
+        return [_hash_to_unit(contents, seed, number) >= split.part]
+    if fixed.starts is not None:
+        moments = _moments(_labels(split.in_time, owners))
+        train = [moments < start for start in fixed.starts]
+    else:
+        labels = labels_of(split, owners)
+        hashed = contents if labels is None else _hash_labels(labels, 1)
+        fold = _hash_to_fold(hashed, k, seed, number)
+        train = [fold != i for i in range(k)]
+    return _without_equal(owners, tests, train)
 
 
 def shares_of_owners(owners: Owners, row: Ints) -> dict[str, float]:
@@ -209,7 +348,8 @@ def shares_of_owners(owners: Owners, row: Ints) -> dict[str, float]:
         np.column_stack([owners.owner[validates], owners.row_contents[validates, 0]]), axis=0
     )
     counts = np.bincount(pairs[:, 0].astype(np.int64), minlength=owners.n)
-    return {name: float(c) / len(row) for name, c in zip(owners.names, counts, strict=True)}
+    different = len(np.unique(owners.row_contents[row, 0]))  # a splitter may score a row twice
+    return {name: float(c) / different for name, c in zip(owners.names, counts, strict=True)}
 
 
 def _different_rows(owners: Owners) -> Ints:
@@ -220,26 +360,28 @@ def _different_rows(owners: Owners) -> Ints:
     return np.asarray(order[np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))])
 
 
-def _uniform(owners: Owners, seed: int, number: int) -> Floats:
-    """A number in [0, 1) for each row from its contents, a seed and the deal, (N,)."""
+def _hash_to_unit(rows: NDArray[np.uint64], seed: int, number: int) -> Floats:
+    """A number in [0, 1) for each digest, (p,), a seed and the deal."""
     key = int.from_bytes(hash_json(["deal", int(seed), int(number)])[:8], "little")
-    z = owners.row_contents[:, 0] ^ np.uint64(key)
+    z = rows ^ np.uint64(key)
     # The finaliser of splitmix64 (Steele et al. 2014): digests differ, bits of all places count.
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
-    return np.asarray((z >> np.uint64(11)) * 2.0**-53)
+    return np.asarray((z >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
 
-def _count_folds(split: Folds, rows: int, different: int) -> int:
-    k = default_folds(rows) if split.k is None else split.k
+def _hash_to_fold(digests: NDArray[np.uint64], k: int, seed: int, number: int) -> Ints:
+    return np.floor(_hash_to_unit(digests, seed, number) * k).astype(np.int64)
+
+
+def _check_folds(k: int, different: int) -> None:
     if k > different:
         raise InputError(
             f"{k} folds of {different:,} different rows: expected at least one row in each; state "
             "fewer folds, or ",
             Remedy.VALIDATION,
         )
-    return k
 
 
 def _labels(stated: Any, owners: Owners) -> NDArray[Any]:
@@ -259,38 +401,46 @@ def _labels(stated: Any, owners: Owners) -> NDArray[Any]:
     return labels
 
 
-def _by_label(labels: NDArray[Any], k: int, seed: int, number: int) -> Ints:
-    """The fold of each row by its label, (N,)."""
+def _hash_labels(labels: NDArray[Any], k: int) -> NDArray[np.uint64]:
+    """64 bits of the label of each row, (N,); InputError if there are fewer labels than folds."""
     distinct, which = np.unique(labels.astype(str), return_inverse=True)
     if len(distinct) < k:
         raise InputError(
             f"{k} folds of {len(distinct)} labels: expected at least one label in each; state "
             "fewer folds"
         )
-    keys = [hash_json(["deal", int(seed), int(number), label])[:8] for label in distinct]
-    return np.array([int.from_bytes(key, "little") % k for key in keys])[which.reshape(-1)]
+    words = [hash_json(["label", label])[:8] for label in distinct]
+    return np.frombuffer(b"".join(words), dtype="<u8").astype(np.uint64)[which.reshape(-1)]
 
 
-def _in_time(
-    times: NDArray[Any], first: Ints, split: Folds, owners: Owners
-) -> tuple[list[Ints], list[Bools]]:
-    """Parts of equal numbers of rows by time: each but the first is scored by those before it."""
+def _moments(times: NDArray[Any]) -> Floats:
+    """Times as numbers, (N,)."""
     if any(isinstance(time, str) for time in times.tolist()):
         raise InputError(
             f"folds in time need numbers or dates, got texts such as {str(times[0])!r:.40}, "
             "which have no order in time"
         )
-    k = default_folds(len(owners.y)) if split.k is None else split.k
-    moments, which = np.unique(times, return_inverse=True)
-    if len(moments) <= k:
+    if times.dtype.kind in "biuf":
+        return times.astype(np.float64)
+    dates = pd.to_datetime(pd.Series(times))
+    return np.asarray(dates.astype("int64"), dtype=np.float64)
+
+
+def _in_time(moments: Floats, k: int) -> tuple[Ints, Floats]:
+    """Parts of equal numbers of rows by time: the fold of each row, -1 for the first part, (N,).
+
+    And when each fold begins, (k,): it is scored by a model of the rows before that.
+    """
+    distinct, which = np.unique(moments, return_inverse=True)
+    if len(distinct) <= k:
         raise InputError(
-            f"{k} folds in time of {len(moments)} different times: expected more times than folds"
+            f"{k} folds in time of {len(distinct)} different times: expected more times than folds"
         )
     # Rows of one moment stay together: a part ends where the next moment begins.
-    upto = np.cumsum(np.bincount(which.reshape(-1))) / len(times)
-    part = np.minimum((upto * (k + 1) - 1e-9).astype(np.int64), k)[which.reshape(-1)]
-    tests = [first[part[first] == i] for i in range(1, k + 1)]
-    return tests, _without_equal(owners, tests, [part < i for i in range(1, k + 1)])
+    upto = np.cumsum(np.bincount(which.reshape(-1))) / len(moments)
+    part = np.minimum((upto * (k + 1) - 1e-9).astype(np.int64), k) - 1
+    starts = np.array([distinct[part >= i].min() for i in range(k)], dtype=np.float64)
+    return part[which.reshape(-1)], starts
 
 
 def _without_equal(owners: Owners, tests: list[Ints], train: list[Bools]) -> list[Bools]:
@@ -322,13 +472,41 @@ def _by_splitter(split: Any, owners: Owners, first: Ints) -> tuple[list[Ints], l
     return tests, train
 
 
-def _equal_weights(owners: Owners, row: Ints) -> Floats:
-    """Weights of validation rows, (m,), mean 1, that add up to the same for every owner."""
+def _held(owners: Owners, row: Ints) -> tuple[NDArray[np.uint64], Ints]:
+    """Each of these rows once for every owner who holds it: digests, sorted, and owners."""
     contents = owners.row_contents[:, 0]
-    place = {int(key): i for i, key in enumerate(contents[row])}
-    weights = np.zeros(len(row))
-    for i in range(owners.n):
-        own = {place[int(key)] for key in contents[owners.owner == i] if int(key) in place}
-        if own:
-            weights[sorted(own)] += 1 / len(own)
-    return np.asarray(weights * len(row) / weights.sum())
+    mine = np.isin(contents, contents[row])
+    pairs = np.unique(
+        np.column_stack([contents[mine], owners.owner[mine].astype(np.uint64)]), axis=0
+    )
+    return pairs[:, 0], pairs[:, 1].astype(np.int64)
+
+
+def _holder(fixed: Validating) -> Ints:
+    if fixed.holder is None:
+        raise InputError(
+            "the rows that validate were fixed without their owners, whose rows shall weigh the "
+            "same; leave out equal_owners, or split the rows anew"
+        )
+    return fixed.holder
+
+
+def _equal_weights(keys: NDArray[np.uint64], holder: Ints, rows: NDArray[np.uint64]) -> Floats:
+    """Weights of validation rows, (m,), mean 1, that add up to the same for every owner.
+
+    Args:
+        keys: digests of rows, sorted, each once for every owner who holds it.
+        holder: these owners.
+        rows: digests of the rows that are there, (m,); those of owners who left are missing.
+    """
+    share = 1 / np.bincount(holder)[holder]
+    there = np.isin(keys, rows)
+    weights = np.zeros(len(rows))
+    np.add.at(weights, _places(rows, keys[there]), share[there])
+    return np.asarray(weights * len(rows) / weights.sum())
+
+
+def _places(rows: NDArray[np.uint64], keys: NDArray[np.uint64]) -> Ints:
+    """Where each key is among digests of different rows."""
+    order = np.argsort(rows)
+    return np.asarray(order[np.searchsorted(rows, keys, sorter=order)])

@@ -27,7 +27,19 @@ from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names
 from dupre.metrics import DEFAULT, Metric, Scorer, check_metric, check_trial
 from dupre.utility.estimator import check_estimator, fit, other_libraries, uses_seed
-from dupre.utility.folds import Deal, can_deal_again, deal, is_split, labels_of, what_decides
+from dupre.utility.folds import (
+    Deal,
+    Folds,
+    Holdout,
+    Validating,
+    can_deal_again,
+    deal,
+    fix,
+    folds_of,
+    is_split,
+    labels_of,
+    what_decides,
+)
 from dupre.utility.resampling import (
     Predictions,
     Scored,
@@ -38,6 +50,7 @@ from dupre.utility.resampling import (
 )
 from dupre.utility.score import RESAMPLES, EqualRows, Score, draw_resamples, resampled_of
 from dupre.utility.validation import check_validation
+from dupre.wording import join_list, quote
 
 Kept = TypeVar("Kept")
 
@@ -51,8 +64,10 @@ class ModelUtility:
 
     The empty coalition has the score of the best constant predictor, which needs no owner's data.
     For classification it is the best of each single class and the class frequencies of the
-    validation rows (for accuracy: the share of the largest class). For regression it is the better
-    of the mean and the median of the validation targets (for R²: 0). State `empty=` to override.
+    validation rows (for accuracy: the share of the largest class). What it seems better by being
+    chosen on these rows is taken off where resamples tell it in one product of matrices. For
+    regression it is the better of the mean and the median of the validation targets (for R²: 0).
+    State `empty=` to override.
 
     Every `random_state` of the estimator is set from (seed, contents of the coalition, repeat), and
     so is that of estimators in the grid of a search, of a splitter which shuffles (unless it is a
@@ -111,30 +126,36 @@ class ModelUtility:
         resamples: int = RESAMPLES,
     ):
         self.estimator = check_estimator(estimator, owners.task)
-        self.owners = owners
         if not isinstance(seed, (int, np.integer)):
             raise InputError(f"seed must be a whole number, got {seed!r}")
         self.seed = int(seed)
-        self._kept: dict[Any, Any] = {}
         self.resamples = whole(resamples, "resamples", least=0)
         if self.resamples == 1:
             raise InputError("one resample of the validation rows says nothing; give 0, or many")
         self.metric = check_metric(metric or DEFAULT[owners.task], owners.task, owners.y)
+        self._asked = empty, floor, bounds
+        self._begin(owners, validation)
+
+    def _begin(self, owners: Owners, validation: Any, classes: NDArray[Any] | None = None) -> None:
+        """All that follows from the rows; `classes` that models predict, if they are known."""
+        self.owners = owners
+        self._kept: dict[Any, Any] = {}
         self.validation = (
             validation if is_split(validation) else check_validation(validation, owners)
         )
+        self._classes = classes
         first = self._deal(0)
         self.X_val, self.y_val = first.X, first.y
-        self._classes = None
-        if owners.task == "classification":
+        if owners.task == "classification" and classes is None:
             self._classes = np.unique(np.concatenate([owners.y, self.y_val]))
         check_folds(self.metric, first)
+        empty, floor, bounds = self._asked
         empty = self.metric.empty if empty is None else empty
         # A named metric is tried even if `empty` is stated: an error now costs no training.
         self._stated = empty is not None
         tried = self._constant_score() if empty is None or self.metric.scorer is None else 0.0
         check_trial(self.metric, tried, self.y_val)
-        empty = tried if empty is None else empty
+        empty = tried - self._optimism if empty is None else empty
         try:
             self.empty = finite(empty, "empty")
         except InputError as cause:
@@ -147,6 +168,88 @@ class ModelUtility:
         stated = self.metric.bounds if bounds is None else check_bounds(bounds)
         self.bounds = max(stated[0], -np.inf if self.floor is None else self.floor), stated[1]
 
+    def with_owners(self, owners: Owners) -> ModelUtility:
+        """The same utility of other owners: models are scored on the same rows as before.
+
+        With `Folds` or `Holdout` these are rows of owners. Rows of newcomers train, outside of
+        their own fold like all rows, but do not validate; rows that nobody holds any more drop out.
+        So a coalition without newcomers has the same utility as before as long as nobody leaves.
+
+        Raises:
+            InputError: another task, a class that no row had, folds by labels of single rows, or
+                a splitter that cannot keep to its rows.
+        """
+        split = self.validation
+        if not is_split(split):
+            return self._again(owners, split, self._classes)
+        labels = [split.by, split.in_time] if isinstance(split, Folds) else []
+        if any(not (label is None or isinstance(label, str)) for label in labels):
+            raise InputError(
+                "folds are made by one label for each row, and rows of other owners have none; "
+                "state by= or in_time= as the name of a column of X"
+            )
+        return self._again(owners, self._fixed(self.validating), self._classes)
+
+    def with_validating(self, rows: Validating) -> ModelUtility:
+        """The same utility, but of all rows only these validate: those of an earlier utility."""
+        return self._again(self.owners, self._fixed(rows), rows.classes)
+
+    @property
+    def validating(self) -> Validating:
+        """Which of the owners' rows may validate, for `with_validating`.
+
+        Raises:
+            InputError: validation rows are nobody's, or dealt by a splitter of scikit-learn.
+        """
+        split = self._split()
+        if split.rows is not None:
+            return split.rows
+        fixed = self._keep(("fixed", 0), lambda: fix(split, self.owners))
+        return replace(fixed, classes=self._classes)
+
+    def rows_of_folds(
+        self, rows: Validating, repeat: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Which of these rows validate in a repeat, sorted by digest, and the fold of each."""
+        number = repeat if self.deals else 0
+        return folds_of(self._split(), rows, seed=self.seed, number=number)
+
+    def _split(self) -> Folds | Holdout:
+        split = self.validation
+        if isinstance(split, (Folds, Holdout)):
+            return split
+        raise InputError(
+            f"validation by {type(split).__name__} cannot keep to rows that once validated; state "
+            "validation=dupre.Folds(10), or rows of nobody"
+        )
+
+    def _fixed(self, rows: Validating) -> Folds | Holdout:
+        split = self._split()
+        if isinstance(split, Folds) and split.k is None:
+            return replace(split, rows=rows, k=rows.k)
+        return replace(split, rows=rows)
+
+    def _again(self, owners: Owners, validation: Any, classes: NDArray[Any] | None) -> ModelUtility:
+        """A copy for other rows."""
+        if owners.task != self.owners.task:
+            raise InputError(
+                f"the utility is made for {self.owners.task}, but the task of these owners is "
+                f"{owners.task}; state task={self.owners.task!r} when building them"
+            )
+        unseen = [] if classes is None else np.setdiff1d(owners.y, classes).tolist()
+        if classes is not None and owners.y.dtype == object:
+            classes = classes.astype(object)  # a store has kept texts as such
+        if unseen:
+            raise InputError(
+                f"some rows have the class {join_list(map(quote, unseen))}, which no row had when "
+                "the utility was made: its models cannot predict it. Correct these labels, leave "
+                "the rows out, or make a new utility of all rows"
+            )
+        again = copy(self)
+        again.__dict__.pop("_of_no_data", None)
+        again._begin(owners, validation, classes)
+        return again
+
     @property
     def equal_rows(self) -> EqualRows:
         """Which validation rows are equal, and which of those count as one."""
@@ -156,6 +259,15 @@ class ModelUtility:
     def first_deal(self) -> Deal:
         """Which rows train and validate, in the deal that counts."""
         return self._deal(0)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether a utility is made of parts, of one for each fold: `train_fold` and `pool`.
+
+        Of one part that is held out the predictions are of use, too: see `store.validations`.
+        """
+        tests = self.first_deal.tests
+        return len(tests) > 1 or (is_split(self.validation) and self.metric.is_pooled)
 
     @property
     def deals(self) -> bool:
@@ -230,17 +342,18 @@ class ModelUtility:
         if self._stated:
             known = np.full(len(drawn.counts), self.empty)
             return Score(self.empty, drawn.unknown if drawn.too_few else known)
-        found = resampled_of(
-            [self._score_one(m, self._scored(0)) for m in self._fitted_constants()]
-        )
-        return Score(self.empty, None if found is None else np.fmax.reduce(found))
+        found = resampled_of(self._constant_scores)
+        if found is None:
+            return Score(self.empty)
+        # The same is taken off each resample: the choice is among about as many rows.
+        return Score(self.empty, np.fmax.reduce(found) - self._optimism)
 
     def __call__(self, members: Collection[str], *, repeat: int = 0) -> Score:
         """The utility of the coalition of these owners: one training for each fold."""
         if not members:
             return self._at_least(self.score_of_no_data())
         rows = self._scored(repeat)
-        if len(rows.tests) == 1:
+        if not self.in_parts:
             model, X_val = self._train(members, repeat, 0)
             return self._at_least(self._score_one(model, replace(rows, X=X_val)))
         parts = [
@@ -257,14 +370,13 @@ class ModelUtility:
         """
         rows = self._scored(repeat)
         test = rows.tests[fold]
-        if not len(rows.y[test]):
+        one_class = self.metric.ranks is not None and len(np.unique(rows.y[test])) < 2
+        if not len(rows.y[test]) or one_class:
             return np.empty(0)
         model, X_val = self._train(members, repeat, fold)
         part = rows.part(X_val, test)
         if self.metric.is_pooled:
             return self._predict(model, part)
-        if self.metric.ranks is not None and not part.pairs():
-            return np.empty(0)
         score = self._score_one(model, part)
         known = () if score.resampled is None else score.resampled
         return np.array([score, *known], dtype=np.float64)
@@ -310,10 +422,11 @@ class ModelUtility:
         """Which rows train and validate in this deal; the last ones are kept."""
         if not is_split(self.validation):
             return Deal(*self.validation)
-        number = number if self.deals else 0
+        number, split = number if self.deals else 0, self.validation
+        if isinstance(split, (Folds, Holdout)):
+            split = replace(split, rows=self.validating)
         return self._keep(
-            ("deal", number),
-            lambda: deal(self.validation, self.owners, seed=self.seed, number=number),
+            ("deal", number), lambda: deal(split, self.owners, seed=self.seed, number=number)
         )
 
     def _scored(self, number: int) -> Scored:
@@ -345,6 +458,24 @@ class ModelUtility:
     def _of_no_data(self) -> Any:
         """The best model that ignores X."""
         return max(self._fitted_constants(), key=self._score_plainly)
+
+    @property
+    def _constant_scores(self) -> list[Score]:
+        """Of each model that ignores X, on the validation rows and their resamples."""
+        return self._keep(
+            ("constants", 0),
+            lambda: [self._score_one(m, self._scored(0)) for m in self._fitted_constants()],
+        )
+
+    @property
+    def _optimism(self) -> float:
+        """What the best model that ignores X seems better by being chosen on these rows.
+
+        Of a mean and a median the choice makes no difference that counts. Where each resample takes
+        a call of the metric, nothing is known before the first training, and nothing is corrected.
+        """
+        quick = self.metric.terms is not None and self.resamples > 0
+        return optimism(self._constant_scores) if quick and self._classes is not None else 0.0
 
     def _score_plainly(self, model: Any) -> float:
         """The score of a model that ignores X, on all validation rows."""
@@ -433,6 +564,24 @@ class ModelUtility:
                 Remedy.EMPTY,
                 " if it needs more than a constant model",
             ) from cause
+
+
+def optimism(scores: Sequence[Score]) -> float:
+    """What the best of some models is better by on the rows that chose it than on others.
+
+    By the bootstrap (Efron & Tibshirani 1993, Sec. 17.6): a resample chooses another model, which
+    is better there than the best, and worse on all rows, by chance alone. Of 50 rows of two equally
+    frequent classes the larger class has 0.056 more than half on average; half of that is left. The
+    best loses at most half its distance to the worst: strata of equal size leave nothing to choose.
+    """
+    every, found = np.array(scores, dtype=np.float64), resampled_of(scores)
+    best = int(every.argmax())
+    if found is None or not (known := np.isfinite(found).all(axis=0)).any():
+        return 0.0
+    found = found[:, known]
+    better = found.max(axis=0) - found[best]
+    worse = every[best] - every[found.argmax(axis=0)]
+    return float(min(np.mean(better + worse), (every[best] - every.min()) / 2))
 
 
 def _check_floor(floor: Any, metric: Metric, empty: float) -> float | None:

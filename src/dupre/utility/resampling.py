@@ -117,7 +117,7 @@ def check_folds(metric: Metric, dealt: Deal) -> None:
                 f"metric {metric.name!r} needs in each; state fewer folds, another metric, or ",
                 Remedy.VALIDATION,
             )
-    if folds_without_a_class(dealt) == len(tested):
+    if len(folds_without_a_class(dealt)) == len(tested):
         raise InputError(
             f"every fold has rows of one class only, so metric {metric.name!r} has no pair to "
             "rank; state fewer folds, or ",
@@ -125,10 +125,10 @@ def check_folds(metric: Metric, dealt: Deal) -> None:
         )
 
 
-def folds_without_a_class(dealt: Deal) -> int:
-    """How many folds lack a class of the validation rows."""
+def folds_without_a_class(dealt: Deal) -> list[Ints | None]:
+    """The positions of the rows of each fold that lacks a class of the validation rows."""
     classes = len(np.unique(dealt.y))
-    return sum(len(np.unique(dealt.y[test])) < classes for test in _tested(dealt))
+    return [test for test in _tested(dealt) if len(np.unique(dealt.y[test])) < classes]
 
 
 def _tested(dealt: Deal) -> list[Ints | None]:

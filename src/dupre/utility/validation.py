@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dupre._types import Bools, Ints
 from dupre.data import rows
 from dupre.data.digests import digests_of_contents, with_plain_types
 from dupre.data.encoding import encode
@@ -18,6 +19,7 @@ from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.metrics import Metric
 from dupre.utility.folds import Deal, shares_of_owners
+from dupre.utility.resampling import folds_without_a_class
 from dupre.utility.score import EqualRows
 
 
@@ -41,12 +43,41 @@ class ValidationRows:
     equal: EqualRows
     dealt: Deal | None = None
 
+    @cached_property
+    def idle(self) -> list[Ints | None]:
+        """The positions of the rows of each fold that counts nothing: it has no pair to rank."""
+        dealt = self.dealt
+        if dealt is None or self.metric.ranks is None or len(dealt.tests) == 1:
+            return []
+        return folds_without_a_class(dealt)
+
+    @cached_property
+    def counts(self) -> Bools:
+        """Which of them count, (m,): those of folds that do."""
+        found = np.ones(len(self.targets), dtype=bool)
+        for fold in self.idle:
+            found[fold] = False
+        return found
+
+    @property
+    def counted(self) -> int:
+        """How many of them count, copies of a row as one."""
+        return len(np.unique(self.equal.number[self.counts]))
+
     @property
     def shares(self) -> dict[str, float]:
-        """The part of them that each owner holds; nothing if they come from elsewhere."""
+        """The part of those that count that each owner holds; none if they come from elsewhere."""
         if self.dealt is None or self.dealt.row is None:
             return {}
-        return shares_of_owners(self.owners, self.dealt.row)
+        return shares_of_owners(self.owners, self.dealt.row[self.counts])
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The part of a score that each owner's rows decide, if all weigh alike; else nothing."""
+        if self.dealt is None or self.dealt.weights is None:
+            return {}
+        holders = [name for name, part in self.shares.items() if part > 0]
+        return dict.fromkeys(holders, 1 / len(holders))
 
     @property
     def held_out(self) -> dict[str, list[int]]:

@@ -5,9 +5,8 @@ noise for each training. So the values themselves are compared: some coalitions 
 further deals, the values that follow from these coalitions alone are computed for each deal, and
 their covariance over deals is the part that is added.
 
-The coalitions are those of the first design. They average over fewer trainings than the values do,
-so what they show is too large rather than too small, by about a quarter of a standard deviation
-(`benchmarks/folds.py`). That makes up for the few degrees of freedom that few deals have.
+The coalitions are those of the first design. Those of middle sizes are not among them, and the part
+is widened for what they would show (`benchmarks/folds.py`).
 
 `validation_rows.deal_covariance` computes it; `second_trainings` chooses the coalitions.
 
@@ -25,6 +24,7 @@ from dupre.notes import Code, Note, note
 from dupre.predictor.student import Spread
 from dupre.result.covariances import roots
 from dupre.utility.describe import Traits
+from dupre.wording import deal_in_words
 
 # Each costs as much as the first design; from three deals a variance has two degrees of freedom.
 FURTHER = 2
@@ -33,9 +33,10 @@ FURTHER = 2
 
 def deal_notes(traits: Traits, deal: Floats | None, compared: Iterable[Names]) -> list[Note]:
     """How the rows were split, and what further deals showed."""
-    if traits.validation is None or traits.validation.dealt is None:
+    dealt = None if traits.validation is None else traits.validation.dealt
+    if dealt is None or not dealt.by_chance:  # time leaves one split, and nothing to doubt
         return []
-    what = "split" if traits.folds == 1 else "deal of the folds"
+    what = deal_in_words(traits.folds)
     if deal is None:
         text = f"How much another {what} would change the values is in no interval."
         return [note(Code.ONE_SPLIT, text, folds=traits.folds)]

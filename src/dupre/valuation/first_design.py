@@ -86,9 +86,53 @@ def add_heaviest(design: list[int], merged: Merged, count: int, rng: np.random.G
         count: how many.
         rng: of the sizes between.
     """
-    weight = np.where(merged.counts, column_norms(merged.weights.W), 0.0)
+    weight = _weight_of_columns(merged)
     chosen = list(dict.fromkeys(design))
     chosen = add_sizes_between(chosen, merged.weights.members, weight, rng)
+    return _fill(chosen, weight, merged, count)
+
+
+def design_in_turn(
+    semivalue: Semivalue,
+    merged: Merged,
+    rows: Ints,
+    count: int,
+    rng: tuple[np.random.Generator, np.random.Generator],
+) -> Ints:
+    """Up to `count` columns of W, if owners joined in cohorts, the weights put together of theirs.
+
+    The coalitions of the first cohorts, up to all owners: between these the values of cohorts are
+    shared out. Then what each cohort has in a first design of its own, the heaviest first.
+
+    Args:
+        semivalue: among the owners of a cohort.
+        merged: the weights.
+        rows: of each owner, (n,).
+        count: how many columns.
+        rng: of the draws of a first design, and of the sizes between.
+    """
+    weight, up_to, own = _weight_of_columns(merged), [], []
+    for part in merged.by_name.parts:
+        among, m = part.weights, len(part.owners)
+        at = dict(zip(keys(among.members), range(len(among.members)), strict=True))
+        # Of one owner there is one coalition, and no design to choose.
+        found = first_design(semivalue, rows[part.owners], min(2 * m + 1, 2**m - 1), rng[0])
+        design = [at[key] for key in keys(found) if key in at]
+        design = add_sizes_between(design, among.members, column_norms(among.W), rng[1])
+        columns = merged.column[part.columns[design[: 2 * m + 1]]].tolist()
+        up_to += columns[:1]
+        own += columns[1:]
+    own = [own[i] for i in descending_order(weight[own])]
+    return _fill(list(dict.fromkeys([*up_to[::-1], *own])), weight, merged, count)
+
+
+def _weight_of_columns(merged: Merged) -> Floats:
+    """How much each column weighs in all values, 0 if it does not count, (b,)."""
+    return np.where(merged.counts, column_norms(merged.weights.W), 0.0)
+
+
+def _fill(chosen: list[int], weight: Floats, merged: Merged, count: int) -> Ints:
+    """Up to `count` columns: those chosen, then the heaviest others."""
     heavy = descending_order(weight)
     others = heavy[~np.isin(heavy, chosen) & merged.counts[heavy]]
     return np.append(np.array(chosen, dtype=np.int64), others)[:count]

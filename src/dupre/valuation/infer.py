@@ -25,13 +25,13 @@ from dupre.predictor.calibration import (
 )
 from dupre.predictor.gp import Posterior
 from dupre.result.covariances import Uncertainty
-from dupre.result.records import Duplicates, Evidence, Facts, Subsidy, TrainingNoise
+from dupre.result.records import Duplicates, Evidence, Facts, Joining, Subsidy, TrainingNoise
 from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
 from dupre.valuation import explain, validation_rows
 from dupre.valuation.core_payments import least_core_payments
 from dupre.valuation.state import LEAST_CORRECTION, State
-from dupre.valuation.state_notes import decisive_trainings, notes_about
+from dupre.valuation.state_notes import NOT_CORRECTED, decisive_trainings, notes_about
 
 
 def infer(state: State) -> Valuation:
@@ -137,14 +137,16 @@ def _infer_values(state: State) -> Valuation:
     validation = None if off is None else validation_rows.covariance(state, M, off)
     deal = validation_rows.deal_covariance(state, validation)
     freedom = None if diagnostics is None or random is not None else _freedom(state)
+    uncorrected = random is None and bool(diagnostics) and question.strategy.corrected
     return Valuation(
-        semivalue=question.semivalue.name,
+        semivalue=(question.precedence or question.semivalue).name,
         mean=mean,
         owners=question.owners.names,
         rows=question.owners.rows,
         uncertainty=Uncertainty(covariance, noise, sampling, validation, deal, freedom),
         notes=(
             *notes_about(state, off, predicted=bool(diagnostics)),
+            *([NOT_CORRECTED] if uncorrected else ()),
             *decisive_trainings(state, M, mean),
         ),
         facts=_facts(
@@ -155,7 +157,6 @@ def _infer_values(state: State) -> Valuation:
             check=beliefs.check,
             sampled=random is not None and not question.strategy.corrected,
             corrected=random is not None and question.strategy.corrected,
-            uncorrected=random is None and bool(diagnostics) and question.strategy.corrected,
         ),
     )
 
@@ -206,9 +207,12 @@ def _infer_core(state: State, name: str, draws: int) -> Valuation:
 def _facts(state: State, **found: Any) -> Facts:
     """What a valuation says besides the values."""
     question, observed = state.question, state.observed
+    missing = ~state.recorded[question.most_important]
+    guessed = missing[: question.strategy.design(question.owners.n)].any()
     return Facts(
+        joining=None if question.precedence is None else Joining(question.precedence.cohorts),
         grand_predicted=bool(np.isnan(state.utilities_at(state.everyone)[0])),
-        first_left=int((~state.recorded[question.most_important]).sum()),
+        first_left=int(missing.sum()) if guessed else 0,
         empty=observed.empty,
         floor=observed.floor,
         floored=int(observed.raised.sum()),

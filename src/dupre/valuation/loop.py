@@ -28,6 +28,7 @@ from dupre.valuation.stopping import (
     is_too_early,
     knows_between,
     reason_to_end,
+    seconds_each,
 )
 from dupre.valuation.trainings import Trainings
 from dupre.valuation.valuer import Valuer
@@ -43,6 +44,8 @@ class Loop:
     Attributes:
         found: coalitions that were evaluated before it began.
         trainings: which are done, and which are missing.
+        each: seconds that a training of one of the open coalitions is expected to take on average;
+            None until the first design is finished.
     """
 
     def __init__(
@@ -75,6 +78,8 @@ class Loop:
         self.found = 0
         self.latest: tuple[int, Valuation] | None = None
         self.slow: float | None = None
+        self.each: float | None = None
+        self._held = dict(zip(valuer.owners.names, valuer.owners.rows.tolist(), strict=True))
 
     def run(self, begin: Callable[[], None]) -> tuple[Valuation, str]:
         """Evaluate until there is reason to stop: the values, and the reason.
@@ -97,6 +102,7 @@ class Loop:
     def _run(self) -> tuple[Valuation, str]:
         self._observe(self.store.coalitions())
         self.found = self.valuer.evaluated
+        self.each = seconds_each(self.valuer)
         self._show()
         self._ask_empty()
         batch = self.store.batch(self.key)  # of a run that was interrupted; none at first
@@ -113,7 +119,7 @@ class Loop:
             self._train(self.trainings.missing(()))
             self.valuer.empty = mean_score(self.trainings.utilities(()))
         if not self.found:  # bounds of a run that has begun can no longer be corrected
-            self.valuer.question.check_empty(self.valuer.empty)
+            self.valuer.check_empty()
 
     def _finish(self, batch: list[Names]) -> str:
         """Evaluate what is left of a batch; why the run ends in the middle of it, or nothing."""
@@ -122,6 +128,9 @@ class Loop:
             if self._is_over():
                 self._save_round()
                 return self._reason() or "its time is over"
+        if self._undone(batch):
+            self._save_round()
+            return "no further training is expected to end in its time"
         self._give_up_if_all_failed()
         # Not before the first design is there: the three that are checked come from it.
         if batch or not self.valuer.first_left or not self._left:
@@ -131,14 +140,56 @@ class Loop:
 
     def _missing(self, batch: Iterable[Names]) -> list[Training]:
         """What is left to do of a batch, as far as the budget allows."""
-        left = [members for members in batch if not self.trainings.is_done(members)]
-        return [t for members in left[: self._left] for t in self.trainings.missing(members)]
+        left = self._in_time(self._undone(batch))
+        return [t for members in left for t in self.trainings.missing(members)]
+
+    def _undone(self, batch: Iterable[Names]) -> list[Names]:
+        """The coalitions of a batch that are not evaluated, as far as the budget allows."""
+        return [members for members in batch if not self.trainings.is_done(members)][: self._left]
+
+    def _in_time(self, coalitions: list[Names]) -> list[Names]:
+        """Those whose trainings are expected to end in the time of the run, in their order.
+
+        The batch itself is as it would be without a limit: who resumes the run goes on with it, and
+        chooses the same afterwards.
+        """
+        left, cost = self._time_left, self.valuer.state.cost
+        if left is None or self.each is None or cost is None:
+            return coalitions
+        spent, found = 0.0, []
+        for members in coalitions:
+            seconds = float(cost.seconds(self._rows(members))) * self.trainings.repeats
+            # No training is quicker for others beside it; those for folds are trainings of theirs.
+            alone = seconds / (self.settings.traits.folds * self.trainings.repeats)
+            if max(alone, self.clock.pace * (spent + seconds)) <= left:
+                spent += seconds
+                found.append(members)
+        return found
+
+    def _rows(self, members: Names) -> int:
+        """Rows of a coalition."""
+        return sum(self._held[name] for name in members)
+
+    def expected_seconds(self, count: int) -> float | None:
+        """How long this many further evaluations are expected to take, choosing them included.
+
+        None if nothing is trained yet. From the end of the first design on by what coalitions cost,
+        before by what those took that are done.
+        """
+        if not (trained := self.trainings.count):
+            return None
+        trainings = count * self.trainings.repeats + self._further_left
+        own = self.clock.per_choice * math.ceil(count / self.valuer.question.batch)
+        if self.each is not None:
+            return self.clock.pace * self.each * trainings + own
+        return self.clock.per_training(trained) * trainings * self.settings.traits.folds + own
 
     def _train(self, trainings: list[Training]) -> None:
         """Do these trainings."""
         with self.clock.training():
             for evaluation in self.trainings.run(trainings):
                 self._observe([evaluation.training.members])
+                self.clock.trained += evaluation.seconds
                 self._note_time(evaluation)
                 self._show()
         if self.trainings.failed is not None:
@@ -146,8 +197,12 @@ class Loop:
 
     def _note_time(self, evaluation: Evaluation) -> None:
         """Note how long a training of all owners takes, if fewer folds would take much less."""
-        training = evaluation.training
-        if training.fold is not None and len(training.members) == self.valuer.owners.n:
+        training, folds = evaluation.training, self.settings.traits.folds
+        if (
+            folds > 1
+            and training.fold is not None
+            and len(training.members) == self.valuer.owners.n
+        ):
             self.slow = evaluation.seconds if evaluation.seconds > SLOW else None
 
     def _train_again(self) -> None:
@@ -192,6 +247,8 @@ class Loop:
                 for names in self.store.same(members):
                     if utilities := self._counting_scores(names):
                         self._record(names, utilities)
+                        if seconds := self.store.seconds(names):
+                            self.valuer.record_seconds(names, seconds)
 
     def _counting_scores(self, members: Names) -> list[float]:
         """The scores of a coalition by repeat; those of further deals only tell of the deal."""
@@ -212,9 +269,16 @@ class Loop:
         """Evaluations under further deals that are still to come."""
         if self.settings.repeats is not None or not self.settings.traits.deals:
             return 0
-        first = min(len(self.valuer.question.most_important), self.budget)
+        asked = self.valuer.question
+        first = min(asked.strategy.design(asked.owners.n), asked.counting, self.budget)
         done = sum(len(self.trainings.scores(members)) - 1 for members in self.valuer.dealt)
         return max(0, first * deals.FURTHER - done)
+
+    @property
+    def seconds_each(self) -> float:
+        """How long a further evaluation is expected to take; 0 if that is not known."""
+        count = min(self.valuer.left, self.valuer.question.batch)
+        return (self.expected_seconds(count) or 0.0) / count if count else 0.0
 
     def _choose(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between.
@@ -224,14 +288,14 @@ class Loop:
         """
         valuer = self.valuer
         # With room for all that is left there is nothing to choose, so workers need not wait.
-        no_choice = self.settings.stop is None and self._left >= valuer.left
+        may_end = self.settings.stop is not None or valuer.question.strategy.ends
+        no_choice = not may_end and self._left >= valuer.left
         size = valuer.left if no_choice else valuer.first_left or valuer.question.batch
         self.clock.choices += not valuer.first_left
         batch = valuer.suggest(min(size, self._left)) if size else []
         if valuer.first_left or valuer.question.strategy.in_order:
             return batch
-        rows = dict(zip(valuer.owners.names, valuer.owners.rows.tolist(), strict=True))
-        return sorted(batch, key=lambda members: -sum(rows[name] for name in members))
+        return sorted(batch, key=lambda members: -self._rows(members))
 
     def _reason(self) -> str:
         """Why to stop, empty to go on."""
@@ -243,10 +307,15 @@ class Loop:
             return " and ".join(r)
         return reason_to_end(self.valuer, self.budget)
 
+    @property
+    def _time_left(self) -> float | None:
+        """Seconds until the run ends by time alone; None if it does not."""
+        limit = None if self.settings.stop is None else self.settings.stop.seconds
+        return None if limit is None else max(0.0, limit - self.clock.seconds)
+
     def _is_over(self) -> bool:
         """Whether the time of the run is over, so that a batch is not finished."""
-        limit = None if self.settings.stop is None else self.settings.stop.seconds
-        return limit is not None and self.clock.seconds >= limit and self.valuer.has_utility
+        return self._time_left == 0 and self.valuer.has_utility
 
     def _valuation(self) -> Valuation | None:
         """What is known now; None while it is too early to tell."""
@@ -299,30 +368,31 @@ class Loop:
             found |= {"error": v.error, "by_size": v.by_size, "coverage": v.coverage}
         if found:
             self.store.save_round(self.key, self.valuer.evaluated, found)
+        self.each = seconds_each(self.valuer)  # once a batch: it looks at every coalition
         self._show()
 
     def _show(self) -> None:
         evaluated, left = self.valuer.evaluated, min(self._left, self.valuer.left)
-        trained, folds = self.trainings.count, self.settings.traits.folds
-        models = (left * self.trainings.repeats + self._further_left) * folds
-        remaining = None
-        if self.settings.budget is not None and trained:
-            batches = math.ceil(left / self.valuer.question.batch)
-            own = self.clock.per_choice * batches
-            remaining = self.clock.per_training(trained) * models + own
+        limited, remaining = self.settings.budget is not None, self.expected_seconds(left)
+        if (time := self._time_left) is not None and self.each is not None:
+            # What a single one takes on average says how many fit.
+            if remaining is not None and remaining > time:
+                left, remaining = int(left * time / remaining), time
+            limited = True
         widest = None if self.latest is None else self.latest[1].uncertainty.widest
         self.display.show(
             Progress(
                 evaluated=evaluated,
-                budget=evaluated + left if self.settings.budget is not None else None,
+                budget=evaluated + left if limited else None,
                 failed=len(self.valuer.failures),
-                trainings=trained,
+                trainings=self.trainings.count,
                 seconds=self.clock.seconds,
-                remaining=remaining,
+                remaining=remaining if limited else None,
                 widest=None if widest is None else float(widest),
                 own=self.clock.own if self.clock.choices else None,
                 slow=self.slow,
-                folds=folds,
+                folds=self.settings.traits.folds,
+                planned=self.each is not None,
             )
         )
 

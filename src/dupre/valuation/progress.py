@@ -6,10 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from dupre.errors import InputError
+from dupre.spec import Price
+from dupre.wording import count_things, format_time, in_minutes
 
 SLOW = 30.0
 """Seconds of a training of all owners from which on fewer folds are proposed."""
@@ -31,7 +33,8 @@ class Progress:
 
     Attributes:
         evaluated: coalitions evaluated, those found in the store included.
-        budget: of coalitions; None if only stop rules end the run.
+        budget: of coalitions; if a time ends the run as many as are expected to fit, None until
+            that is known, and if other rules end it.
         failed: how many of them failed.
         trainings: done in this run; with folds or repeats a coalition takes several.
         seconds: since the store was open and the workers were started.
@@ -42,6 +45,9 @@ class Progress:
         slow: seconds of a training of all owners, if there are folds and it takes so long that
             fewer of them are worth a thought; None otherwise.
         folds: trainings that one evaluation takes.
+        planned: whether `remaining` is by what coalitions cost, as the first design showed, and
+            `budget` no more than what is expected to fit into the time of the run.
+        price: of an hour of the run; None if it is not known.
     """
 
     evaluated: int
@@ -54,13 +60,16 @@ class Progress:
     own: float | None = None
     slow: float | None = None
     folds: int = 1
+    planned: bool = False
+    price: Price | None = None
 
     @property
     def outlook(self) -> str:
         """Time left, the widest interval and failures, in words."""
         parts = []
         if self.remaining is not None:
-            parts.append(f"about {_format_time(self.remaining)} left")
+            cost = "" if self.price is None else f" ({self.price.of(self.remaining)})"
+            parts.append(f"about {format_time(self.remaining)} left{cost}")
         if self.widest is not None:
             parts.append(f"widest interval ± {self.widest:.2g}")
         if self.failed:
@@ -72,8 +81,18 @@ class Progress:
         parts = [f"{self.evaluated}{of} coalitions"]
         if self.folds > 1:
             parts.append(f"{self.trainings} trainings")
-        parts += [f"{_format_time(self.seconds)} elapsed", self.outlook]
+        parts += [f"{format_time(self.seconds)} elapsed", self.outlook]
         return ", ".join(filter(None, parts))
+
+    @property
+    def plan(self) -> str:
+        """What is still to come, once the first design shows it, if it takes a minute; else ""."""
+        if not self.planned or self.budget is None or self.remaining is None:
+            return ""
+        if not (time := in_minutes(self.remaining)):
+            return ""
+        cost = "" if self.price is None else f" ({self.price.of(self.remaining)})"
+        return f"{count_things(self.budget - self.evaluated, 'more coalition')} in {time}{cost}"
 
     @property
     def proposal(self) -> str:
@@ -85,7 +104,7 @@ class Progress:
         if fewer < FEWEST_FOLDS:
             return ""
         return (
-            f"a training of all owners takes {_format_time(self.slow)}, and each coalition takes "
+            f"a training of all owners takes {format_time(self.slow)}, and each coalition takes "
             f"{self.folds} trainings; {fewer} folds would take {100 * fewer / self.folds:.0f} % "
             "of the time, but the values would depend more on the deal of the rows"
         )
@@ -96,6 +115,7 @@ class Clock:
 
     Attributes:
         choices: how often a batch was chosen by what is predicted.
+        trained: seconds of all trainings, each by itself.
     """
 
     def __init__(self) -> None:
@@ -103,6 +123,7 @@ class Clock:
         self._trained = 0.0
         self._since: float | None = None
         self.choices = 0
+        self.trained = 0.0
 
     @contextmanager
     def training(self) -> Iterator[None]:
@@ -130,6 +151,11 @@ class Clock:
         return (self.seconds - self.own) / max(count, 1)
 
     @property
+    def pace(self) -> float:
+        """Seconds that pass for each second of a training: less than 1 with several workers."""
+        return (self.seconds - self.own) / self.trained if self.trained else 1.0
+
+    @property
     def per_choice(self) -> float:
         """Seconds between two batches; 0 until the first choice."""
         return self.own / self.choices if self.choices else 0.0
@@ -148,8 +174,33 @@ class Display(Protocol):
         ...
 
 
-def display(progress: bool | Callable[[Progress], object] | Display) -> Display:
+@dataclass(frozen=True)
+class Priced:
+    """A display that also shows what time costs.
+
+    Attributes:
+        inner: the display.
+        price: of an hour of the run.
+    """
+
+    inner: Display
+    price: Price
+
+    def show(self, progress: Progress) -> None:
+        """Show it with the price."""
+        self.inner.show(replace(progress, price=self.price))
+
+    def close(self) -> None:
+        """End the display."""
+        self.inner.close()
+
+
+def display(
+    progress: bool | Callable[[Progress], object] | Display, price: Price | None = None
+) -> Display:
     """A display: a bar or lines for True, nothing for False, or what was given."""
+    if price is not None:
+        return Priced(display(progress), price)
     if isinstance(progress, Display):
         return progress
     if callable(progress):
@@ -182,12 +233,13 @@ class Lines:
         self._next = time.monotonic() + FIRST_LINE
         self._last: Progress | None = None
         self._printed = False
-        self._proposal = _Once()
+        self._proposal, self._plan = _Once(), _Once()
 
     def show(self, progress: Progress) -> None:
         """Print it if enough time has passed."""
         self._last = progress
         self._proposal.print(progress.proposal)
+        self._plan.print(progress.plan)
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + LINE_EVERY
             self._print(progress)
@@ -219,11 +271,12 @@ class Bar:
             console=Console(stderr=True),
         )
         self._task: Any = None
-        self._proposal = _Once()
+        self._proposal, self._plan = _Once(), _Once()
 
     def show(self, progress: Progress) -> None:
         """Move the bar."""
         self._proposal.print(progress.proposal)
+        self._plan.print(progress.plan)
         if self._task is None:
             self._bar.start()
             self._task = self._bar.add_task("", total=progress.budget, outlook="")
@@ -256,9 +309,3 @@ class _Once:
 def _print_line(text: str) -> None:
     with _UNREAD:
         print(text, file=sys.stderr, flush=True)
-
-
-def _format_time(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

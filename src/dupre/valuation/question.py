@@ -8,6 +8,7 @@ Notation: n owners, b coalitions that count, W (n, b) their weights.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, cast
@@ -22,23 +23,28 @@ from dupre.errors import InputError
 from dupre.game import estimators
 from dupre.game.draws import Draws
 from dupre.game.estimators import Estimator, Sample
+from dupre.game.precedence import LISTED_UP_TO, Precedence, most_listed, weigh_in_turn
 from dupre.game.semivalues import Semivalue, parse_semivalue, shapley
 from dupre.game.weights import Weights, check_weights
 from dupre.predictor.form import check_prior
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Prior
-from dupre.valuation.first_design import add_heaviest, first_design
-from dupre.valuation.sameness import Merged, Sameness, distances, merge, shared_rows
-
-ENUMERATED_UP_TO = 16
-"""Owners up to which all coalitions enter the values, unless an estimator is asked for."""
+from dupre.valuation.first_design import add_heaviest, design_in_turn, first_design
+from dupre.valuation.sameness import (
+    Merged,
+    Sameness,
+    distances,
+    likeness,
+    merge,
+    shared_rows,
+)
 
 SAMPLES = 4_096
 """Coalitions drawn where not all enter the values, unless another number is asked for."""
 
 # Of fewer owners fine sketches take a second each; of more owners a sample of coalitions counts.
 COARSELY = range(15, 17)
-"""Numbers of owners whose coalitions are compared at a coarse resolution."""
+"""Sizes of the largest cohort whose coalitions are compared at a coarse resolution."""
 
 SAMPLES_OF_MEANS = 16_384
 """Coalitions over which expected values are summed then, at least; variances are those of fewer,
@@ -68,7 +74,7 @@ class LeastCore:
             raise InputError(f"guide must be a semivalue such as dupre.shapley, got {self.guide!r}")
 
 
-AnySemivalue = Semivalue | LeastCore | str
+AnySemivalue = Semivalue | Precedence | LeastCore | str
 AnyEstimator = Estimator | Sample
 AnyKernel = Kernel | Prior
 """How a semivalue, an estimator and a kernel may be asked for."""
@@ -84,7 +90,7 @@ class Strategy(ABC):
         batch: coalitions chosen at once after the first design, as many as there are owners by
             default. More keep more workers busy, fewer learn more often.
         first: coalitions of the first design; 2n + 1 by default: under Shapley all owners, every
-            single one, and all but every single one.
+            single one, and all but every single one. 0 where enough is known without.
         check: coalitions drawn at random that the predictor is never shown, so that it is checked
             on them after every batch; 0 for none, otherwise at least 4. They follow the first
             design and count in the values. If the check fails, the values do not rely on the
@@ -92,6 +98,8 @@ class Strategy(ABC):
         uniform: whether the first design is drawn uniformly.
         in_order: whether the order of evaluation is known from the start.
         corrected: whether the predictor's values are corrected by random draws.
+        ends: whether it may end a run while its budget has room.
+        newcomer: the owner that is quoted, of whom little or nothing is known; "" for none.
     """
 
     batch: int | None = None
@@ -101,18 +109,21 @@ class Strategy(ABC):
     uniform: ClassVar[bool] = False
     in_order: ClassVar[bool] = False
     corrected: ClassVar[bool] = False
+    ends: ClassVar[bool] = False
+    newcomer: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        for name, count in (("batch", self.batch), ("first", self.first)):
+        for name, count, least in (("batch", self.batch, 1), ("first", self.first, 0)):
             if count is not None:
-                whole(count, name, least=1)
+                whole(count, name, least=least)
         whole(self.check, "check", least=0)
 
     @abstractmethod
     def choose(self, state: Any, k: int, rng: np.random.Generator) -> Ints:
         """The next k coalitions after the first design, some of `state.open`, the best first.
 
-        The same state must give the same answer: take chance from `rng` alone. None to end the run.
+        The same state must give the same answer: take chance from `rng` alone. None to end the run,
+        if the strategy `ends` any.
 
         Args:
             state: what is known and believed, a `State`.
@@ -131,7 +142,15 @@ class Strategy(ABC):
             limit: coalitions to evaluate at most.
             stated: whether the user chose this limit.
         """
-        return replace(self, first=min(self.first or 2 * n + 1, limit - self.check))
+        return replace(self, first=min(self.first_of(n), limit - self.check))
+
+    def first_of(self, n: int) -> int:
+        """Coalitions of the first design of n owners."""
+        return self.design(n) if self.first is None else self.first
+
+    def design(self, n: int) -> int:
+        """How many coalitions of n owners must be evaluated before values are no first guess."""
+        return 2 * n + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +161,9 @@ class Question:
 
     Attributes:
         owners: whose data.
-        semivalue: of which values, or which guides the search for a least core.
+        semivalue: of which values, among the owners of a cohort; or which guides the search for a
+            least core.
+        precedence: the order in which owners joined, or None: they are one cohort.
         least_core: wanted instead of a semivalue, or None.
         estimator: draws the coalitions that enter the values; None if all do.
         samples: how many coalitions enter the values.
@@ -156,6 +177,7 @@ class Question:
 
     owners: Owners
     semivalue: Semivalue
+    precedence: Precedence | None
     least_core: LeastCore | None
     estimator: Estimator | None
     samples: int
@@ -170,12 +192,9 @@ class Question:
         """A generator for this purpose alone."""
         # The numbers of purposes never change: a run that is resumed must draw what it has drawn.
         # 1 first design, 2 fit, 3 choice, 4 random draws, 5 correction, 6 estimator, 7 search for
-        # a core, 8 draws of cores, 9 larger sample, 10 order, 11 group sizes, 12 sizes between.
+        # a core, 8 draws of cores, 9 larger sample, 10 order, 11 group sizes, 12 sizes between,
+        # 13 symmetric values.
         return np.random.default_rng([self.seed, *purpose])
-
-    def check_empty(self, utility: float) -> None:
-        """Raise InputError if no data have a utility outside the bounds."""
-        check_empty_within(utility, self.bounds)
 
     @property
     def prior(self) -> Prior:
@@ -188,13 +207,28 @@ class Question:
         return self.strategy.batch or self.owners.n
 
     @cached_property
+    def _cohorts(self) -> tuple[Ints, ...]:
+        """Positions of the owners who joined together, the first cohort first."""
+        return cohorts_of(self.precedence, self.owners)
+
+    @cached_property
     def merged(self) -> Merged:
         """The weights of the coalitions that enter the values; those that are one, once."""
-        n = self.owners.n
-        if self.estimator is None:
-            return merge(estimators.exact(self.semivalue, n), self.sameness)
-        drawn = self.estimator(self.semivalue, n, self.samples, self.rng(6))
-        return merge(check_weights(drawn, n), self.sameness)
+        return self._weigh(self.samples, self.rng(6))
+
+    def _weigh(self, samples: int, rng: np.random.Generator) -> Merged:
+        """The weights, of so many coalitions if they are drawn."""
+        sizes = list(map(len, self._cohorts))
+        listed = most_listed(sizes) if self.by_default else 1  # of one there is nothing to draw
+        drawn = sum(m for m in sizes if m > listed)
+
+        def weigh(m: int) -> Weights:
+            if self.estimator is None or m <= listed:
+                return estimators.exact(self.semivalue, m)
+            share = samples * m // drawn  # the same error for all owners
+            return check_weights(self.estimator(self.semivalue, m, share, rng), m)
+
+        return merge(weigh_in_turn(self._cohorts, weigh), self.sameness)
 
     @property
     def weights(self) -> Weights:
@@ -216,9 +250,7 @@ class Question:
         """
         if not self.by_default or self.estimator is None or self.samples >= SAMPLES_OF_MEANS:
             return None
-        n, rng = self.owners.n, self.rng(9)
-        more = estimators.regression(self.semivalue, n, SAMPLES_OF_MEANS, rng)
-        return merge(more, self.sameness)
+        return self._weigh(SAMPLES_OF_MEANS, self.rng(9))
 
     @cached_property
     def counts(self) -> Bools:
@@ -243,16 +275,19 @@ class Question:
     @cached_property
     def heaviest(self) -> Ints:
         """The first design: what is evaluated before anything is predicted."""
-        count = self.strategy.first or 2 * self.owners.n + 1
+        usual = self.strategy.design(self.owners.n)
+        count = self.strategy.first_of(self.owners.n)
         if self.strategy.in_order or self.strategy.uniform:
             return self.order[:count]
-        # A design of the default size is not drawn twice: both are then the same.
-        return self.most_important if count == len(self.most_important) else self._design(count)
+        # A design of the usual size is not drawn twice: values are no first guess once it is there.
+        return self.most_important[:count] if count == usual else self._design(count)
 
     def _design(self, count: int) -> Ints:
         """Up to `count` coalitions to begin with."""
         rng = self.rng(1), self.rng(12)
         rows = self.owners.rows
+        if len(self._cohorts) > 1:
+            return design_in_turn(self.semivalue, self.merged, rows, count, rng)
         designed = self.sameness.keys(first_design(self.semivalue, rows, count, rng[0]))
         chosen = [self.columns[key] for key in designed if key in self.columns]
         return add_heaviest(chosen, self.merged, count, rng[1])
@@ -278,7 +313,7 @@ class Question:
         """Vectors of coalitions, kept from round to round; None if rows are not known."""
         if self.owners.points is None:
             return None
-        resolution = COARSE if self.owners.n in COARSELY else None
+        resolution = COARSE if max(map(len, self._cohorts)) in COARSELY else None
         return SketchCache(self.owners, seed=self.seed, resolution=resolution)
 
     def describe(self, members: Members, *, keep: bool = True) -> Features:
@@ -286,7 +321,19 @@ class Question:
         sketch = self._sketch
         # A search for a least core looks at 60,000 coalitions once: keeping them would fill memory.
         vectors = sketch if sketch is None or keep else sketch.compute
-        return Features(members, self.owners.rows, vectors)
+        return Features(members, self.owners.rows, vectors, self._mixing)
+
+    @cached_property
+    def _mixing(self) -> Floats | None:
+        """What members are taken to be, (n, n): a newcomer is like those whose rows are like its.
+
+        So what is known of them is expected of it; as a member like no other it would be expected
+        to add nothing. None if there is no newcomer, or rows are not known.
+        """
+        newcomer, names = self.strategy.newcomer, self.owners.names
+        if newcomer not in names or self.owners.points is None:
+            return None
+        return likeness(self.relations[0], self.owners.rows, names.index(newcomer))
 
     @cached_property
     def features(self) -> Features:
@@ -302,7 +349,7 @@ class Question:
 def ask(
     owners: Owners,
     *,
-    semivalue: Semivalue | LeastCore | str,
+    semivalue: AnySemivalue,
     estimator: Estimator | Sample | None,
     strategy: Strategy,
     kernel: Kernel | Prior | None,
@@ -314,21 +361,25 @@ def ask(
     check_owners(owners)
     if isinstance(semivalue, str):
         semivalue = parse_values(semivalue)
-    chosen, samples = _check_estimator(estimator, owners.n)
+    among = _check_semivalue(semivalue, owners.n)
+    precedence = semivalue if isinstance(semivalue, Precedence) else None
+    cohorts = cohorts_of(precedence, owners)
+    chosen, samples = _check_estimator(estimator, list(map(len, cohorts)))
     if kernel is not None and not isinstance(kernel, (Kernel, Prior)):
         raise InputError(f"kernel must be a Kernel or a Prior of dupre.kernels, got {kernel!r}")
     if not isinstance(by_content, bool):
         raise InputError(f"by_content must be True or False, got {by_content!r}")
     question = Question(
         owners,
-        _check_semivalue(semivalue, owners.n),
+        among,
+        precedence,
         semivalue if isinstance(semivalue, LeastCore) else None,
         chosen,
         samples,
         estimator is None,
         strategy,
         kernel,
-        Sameness(owners.n, owners.contents if by_content else None),
+        Sameness(owners.n, owners.contents if by_content else None, cohorts),
         bounds,
         whole(seed, "seed", least=0),
     )
@@ -347,6 +398,11 @@ def check_limits(floor: float | None, bounds: Any) -> tuple[float | None, Bounds
     return lowest, (low if lowest is None else max(low, lowest), high)
 
 
+def check_empty(question: Question, utility: float) -> None:
+    """Raise InputError if no data have a utility outside the bounds."""
+    check_empty_within(utility, question.bounds)
+
+
 def parse_values(text: str) -> Semivalue | LeastCore:
     """The semivalue of a name, or `LeastCore()` for "least-core"; InputError for others."""
     least_core = text.strip().lower().replace("_", "-") == "least-core"
@@ -363,13 +419,42 @@ def check_owners(owners: Owners) -> Owners:
     return owners
 
 
-def _check_semivalue(asked: Semivalue | LeastCore, n: int) -> Semivalue:
+def ask_again(question: Question, owners: Owners, strategy: Strategy | None) -> dict[str, Any]:
+    """The arguments by which a `Valuer` of other owners is asked the same."""
+    drawn = None if question.by_default else question.estimator
+    return {
+        "semivalue": values_for(
+            question.precedence or question.least_core or question.semivalue, owners
+        ),
+        "estimator": drawn and Sample(drawn, question.samples),
+        "strategy": strategy or question.strategy,
+        "kernel": question.kernel,
+        "by_content": question.sameness.by_content,
+        "bounds": question.bounds,
+        "seed": question.seed,
+    }
+
+
+def values_for(asked: AnySemivalue, owners: Owners) -> AnySemivalue:
+    """The same values of other owners: an order of joining has them in it."""
+    return asked.for_owners(owners.names) if isinstance(asked, Precedence) else asked
+
+
+def cohorts_of(precedence: Precedence | None, owners: Owners) -> tuple[Ints, ...]:
+    """Positions of the owners who joined together; all of them if nothing is said of that."""
+    return (np.arange(owners.n),) if precedence is None else precedence.positions(owners.names)
+
+
+def _check_semivalue(asked: Semivalue | Precedence | LeastCore, n: int) -> Semivalue:
+    """The semivalue that is computed, or that guides a search."""
+    if isinstance(asked, Precedence):
+        return shapley
     guide = asked.guide if isinstance(asked, LeastCore) else asked
     if not isinstance(guide, Semivalue):
         raise InputError(
             f"unknown semivalue {guide!r}; expected dupre.shapley, dupre.banzhaf, "
-            "dupre.leave_one_out, dupre.beta_shapley(alpha, beta), a dupre.Semivalue or "
-            "dupre.LeastCore()"
+            "dupre.leave_one_out, dupre.beta_shapley(alpha, beta), a dupre.Semivalue, "
+            "dupre.precedence(cohorts) or dupre.LeastCore()"
         )
     if isinstance(asked, LeastCore) and not guide.chances(n).all():
         raise InputError(
@@ -379,22 +464,26 @@ def _check_semivalue(asked: Semivalue | LeastCore, n: int) -> Semivalue:
     return guide
 
 
-def _check_estimator(asked: Estimator | Sample | None, n: int) -> tuple[Estimator | None, int]:
-    """The estimator, None if all coalitions are to enter, and how many it draws."""
+def _check_estimator(
+    asked: Estimator | Sample | None, sizes: Sequence[int]
+) -> tuple[Estimator | None, int]:
+    """The estimator, None if all coalitions of cohorts of these sizes enter; how many it draws."""
+    n, listed = max(sizes), most_listed(sizes)
     estimator, count = (
         (asked.estimator, asked.count) if isinstance(asked, Sample) else (asked, None)
     )
     exact = cast("object", estimator) is estimators.exact
-    if exact and (count is not None or n > ENUMERATED_UP_TO):
+    every = sum(2**size - 1 for size in sizes)
+    if exact and (count is not None or n > listed):
         raise InputError(
-            f"estimator=exact predicts all 2^{n} - 1 = {2**n - 1:,} coalitions, for at most "
-            f"{ENUMERATED_UP_TO} owners; leave it out to draw some"
+            f"estimator=exact predicts all {every:,} coalitions, for at most {LISTED_UP_TO} owners "
+            "who joined together; leave it out to draw some"
         )
-    if exact or (estimator is None and n <= ENUMERATED_UP_TO):
-        return None, 2**n - 1
+    if exact or (estimator is None and n <= listed):
+        return None, every
     if estimator is not None and not callable(estimator):
         raise InputError(
             "estimator must be a function of dupre.estimators such as permutation, or a Sample of "
             f"one, got {estimator!r}"
         )
-    return estimator or estimators.regression, count or max(SAMPLES, 40 * n)
+    return estimator or estimators.regression, count or max(SAMPLES, 40 * sum(sizes))

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pandas as pd
 
-from dupre._types import Names
 from dupre.result.valuation import Valuation
 from dupre.store.frames import as_frame
-from dupre.store.origin import Origin, origin_of
+from dupre.store.origin import Origin, of_owners, origin_of
 from dupre.store.spot_check import spot_check
-from dupre.store.store import Store, Stored
+from dupre.store.store import Store
 from dupre.training.engines import Engine
-from dupre.utility.describe import Traits
 from dupre.valuation.loop import Loop, is_watched
 from dupre.valuation.progress import Display
+from dupre.valuation.source import Source
 from dupre.valuation.stopping import RunSettings
-from dupre.valuation.training_notes import complete, unused_notes, warn_of_failed_predictor
+from dupre.valuation.training_notes import (
+    complete,
+    cost_notes,
+    elsewhere_notes,
+    unused_notes,
+    warn_of_failed_predictor,
+)
 from dupre.valuation.trainings import new_evaluations
 from dupre.valuation.validation_rows import check_resamples
 from dupre.valuation.valuer import Valuer
@@ -28,42 +32,27 @@ FORECAST = 10
 """Further evaluations that a result looks ahead."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What one call of `dupre.value` asks for, checked.
+def run(
+    valuer: Valuer, source: Source, settings: RunSettings, engine: Engine, screen: Display
+) -> Valuation:
+    """Train what is asked for, and value the owners.
 
-    Attributes:
-        valuer: of these owners and this question; it has what is known from elsewhere.
-        traits: of the utility.
-        known: what is known from elsewhere, scores by coalition.
+    Args:
+        valuer: of the source's owners and a question; it has what is known from elsewhere.
+        source: of utilities.
         settings: how far the run goes.
         engine: where trainings run.
-        stored: the store and its options; None for one in memory.
-        contents: fingerprints of the owners' rows; nothing if there is no store.
-        display: shows progress.
+        screen: shows progress.
     """
-
-    valuer: Valuer
-    traits: Traits
-    known: Mapping[Names, tuple[float, ...]]
-    settings: RunSettings
-    engine: Engine
-    stored: Stored | None
-    contents: Mapping[str, str]
-    display: Display
-
-
-def run(asked: Asked) -> Valuation:
-    """Train what is asked for, and value the owners."""
-    valuer, traits, settings, stored = asked.valuer, asked.traits, asked.settings, asked.stored
-    made_from = _origin(asked)
+    traits, stored, made_from = source.traits, source.stored, _origin(source)
     with (
         Store(made_from, stored, valuer.key) as store,
-        closing(asked.engine.start(traits.utility)) as workers,
-        closing(asked.display),
+        closing(engine.start(traits.utility)) as workers,
+        closing(screen),
     ):
         store.hold()
-        new = new_evaluations(store, asked.known)
+        store.score_again(traits)
+        new = new_evaluations(store, source.known)
         for some in (store.evaluations(), new):
             check_resamples(traits, some)
 
@@ -74,10 +63,11 @@ def run(asked: Asked) -> Valuation:
                 store.record(new)
 
         key = _run_key(valuer, settings.repeats, made_from) if stored else ""
-        loop = Loop(valuer, store, key, workers=workers, display=asked.display, settings=settings)
+        loop = Loop(valuer, store, key, workers=workers, display=screen, settings=settings)
         valuation, why = loop.run(begin)
         every = store.evaluations()
         used = [e for e in every if loop.trainings.is_done(e.training.members)]
+        valuation = valuer.with_comparisons(valuation)
         valuation = replace(valuation, evaluations=as_frame(every)).with_facts(
             found=loop.found,
             stopped=why,
@@ -85,11 +75,15 @@ def run(asked: Asked) -> Valuation:
             stale=store.stale,
             rounds=_rounds(store, key),
             forecast=_forecast(valuer, valuation),
-            contributions=valuer.contributions(),
         )
         unused = {e.training.members for e in every if e.utility is not None}
         unused -= {e.training.members for e in used}
-        notes = [*store.origin.notes(), *unused_notes(len(unused), settings.repeats)]
+        notes = [
+            *store.origin.notes(),
+            *unused_notes(len(unused), settings.repeats),
+            *elsewhere_notes(len(store.scored_elsewhere())),
+            *cost_notes(loop.seconds_each),
+        ]
     valuation = complete(valuation, valuer, traits, origin=made_from, used=used, notes=notes)
     warn_of_failed_predictor(valuation)
     return valuation
@@ -105,12 +99,14 @@ def _forecast(valuer: Valuer, now: Valuation) -> pd.DataFrame:
     return valuer.forecast(FORECAST, now=now) if more else pd.DataFrame()
 
 
-def _origin(asked: Asked) -> Origin:
-    """What utilities come from; a store in memory needs the names of the owners only."""
-    owners = asked.valuer.owners
-    if asked.stored is None:
-        return Origin({}, dict.fromkeys(owners.names, ""))
-    return origin_of(owners, asked.traits, asked.contents, asked.stored.version)
+def _origin(source: Source) -> Origin:
+    """What utilities come from; without digests of rows the names of the owners alone."""
+    owners, traits, stored = source.owners, source.traits, source.stored
+    if stored is not None:
+        return origin_of(owners, traits, source.contents, stored.version)
+    if traits.by_content:  # the valuer has the digests: results can be compared
+        return origin_of(owners, traits, of_owners(owners, renew=False))
+    return Origin({}, dict.fromkeys(owners.names, ""))
 
 
 def _run_key(valuer: Valuer, repeats: int | None, made_from: Origin) -> str:
@@ -120,5 +116,6 @@ def _run_key(valuer: Valuer, repeats: int | None, made_from: Origin) -> str:
     decides += [asked.strategy, asked.strategy.in_order, type(asked.strategy).choose]
     decides += [asked.batch, asked.estimator, asked.samples]
     decides += [asked.kernel, asked.least_core, asked.seed, repeats, asked.merged.changed]
+    decides += [] if asked.precedence is None else ["precedence", asked.precedence.cohorts]
     decides += [] if valuer.floor is None else ["floor", valuer.floor]
     return made_from.digest_with(decides)

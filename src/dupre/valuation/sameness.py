@@ -2,14 +2,15 @@
 
 Weights are merged accordingly. The columns of coalitions that hold the same rows are added up:
 W @ u does not change if u is the same for all of them. The rows of owners who hold the same rows
-are averaged: their values become equal, and the sum of all values does not change.
+are averaged: their values become equal, and the sum of all values does not change. A copy that
+joined later than the original is worth what it adds: only owners of one cohort are averaged.
 
 Notation: n owners, b0 coalitions by names, b by contents; W (n, b0) becomes (n, b).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,25 +33,37 @@ class Sameness:
     Args:
         n: number of owners.
         contents: digest of each owner's rows, (n, 2); None if a coalition is known by its members.
+        cohorts: positions of the owners who joined together; by default all did.
 
     Attributes:
         by_content: whether contents decide.
         kind: for each owner the first owner who holds the same rows, (n,).
+        equals: for each owner the first of its cohort who does: their values are equal, (n,).
     """
 
-    def __init__(self, n: int, contents: Digests | None = None):
+    def __init__(
+        self, n: int, contents: Digests | None = None, cohorts: Sequence[Ints] | None = None
+    ):
         self._contents = contents
         self.by_content = contents is not None
         self.kind: Ints = np.arange(n)
         if contents is not None:
             _, first, inverse = np.unique(contents, axis=0, return_index=True, return_inverse=True)
             self.kind = first[inverse.reshape(-1)]
+        self.equals = np.empty(n, dtype=np.int64)
+        for own in [np.arange(n)] if cohorts is None else cohorts:
+            _, first, inverse = np.unique(self.kind[own], return_index=True, return_inverse=True)
+            self.equals[own] = own[first[inverse.reshape(-1)]]
+
+    @property
+    def symmetric(self) -> Sameness:
+        """The same if all owners had joined together."""
+        return Sameness(len(self.kind), self._contents)
 
     @property
     def groups(self) -> list[Ints]:
         """Owners who hold the same rows as another, in groups."""
-        several = np.flatnonzero(np.bincount(self.kind) > 1)
-        return [np.flatnonzero(self.kind == first) for first in several]
+        return _groups(self.kind)
 
     def keys(self, members: Members) -> list[bytes]:
         """One hashable key per coalition, (m,): equal for those that are one, and no others."""
@@ -66,23 +79,29 @@ class Sameness:
         return found
 
     def average(self, numbers: Floats) -> Floats:
-        """Numbers of owners, (n, .), averaged over those who hold the same rows."""
+        """Numbers of owners, (n, .), averaged over those whose values are equal."""
         found = numbers.copy()
-        for group in self.groups:
+        for group in _groups(self.equals):
             found[group] = numbers[group].mean(axis=0)
         return found
 
     def equal(self, numbers: Floats) -> Floats:
-        """Numbers of owners, (n,), equal to the last digit for those who hold the same rows."""
-        return np.asarray(numbers[self.kind])
+        """Numbers of owners, (n,), equal to the last digit for those whose values are equal."""
+        return np.asarray(numbers[self.equals])
 
     def equal_covariance(self, covariance: Floats) -> Floats:
-        """A covariance, (n, n), in which owners who hold the same rows differ by nothing.
+        """A covariance, (n, n), in which owners whose values are equal differ by nothing.
 
         Symmetric to the last digit, which a product of matrices is not on every CPU.
         """
-        chosen = covariance[np.ix_(self.kind, self.kind)]
+        chosen = covariance[np.ix_(self.equals, self.equals)]
         return np.asarray((chosen + chosen.T) / 2)
+
+
+def _groups(first: Ints) -> list[Ints]:
+    """Owners that are one of several, in groups; `first` of each owner's group, (n,)."""
+    several = np.flatnonzero(np.bincount(first) > 1)
+    return [np.flatnonzero(first == owner) for owner in several]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +165,36 @@ def distances(sketch: Callable[..., Floats] | None, n: int) -> Floats:
     vectors = sketch(ETA, 1, np.eye(n, dtype=bool))
     # Vectors have 32 bits, and so do distances: further digits would only fill a result.
     return np.asarray(cdist(vectors, vectors, "cityblock").astype(np.float32), dtype=np.float64)
+
+
+def likeness(apart: Floats, rows: Ints, newcomer: int) -> Floats:
+    """A row for each owner, (n, n): its own unit vector, but for a newcomer its likeness to all.
+
+    What owners add is taken to be alike as their data are, and their numbers of rows: a Gaussian
+    process over owners, with median distances as length-scales. The newcomer's row has the weights
+    by which that predicts it from the others, and in its own place the root of what is left of its
+    variance.
+
+    Args:
+        apart: distances between owners, (n, n).
+        rows: of each owner, (n,).
+        newcomer: its index.
+    """
+    found, others = np.eye(len(apart)), np.arange(len(apart)) != newcomer
+    sizes = np.log(rows)
+    K = np.exp(-0.5 * (_in_medians(apart, others) + _in_medians(sizes[:, None] - sizes, others)))
+    near, known = K[newcomer, others], K[np.ix_(others, others)]
+    # Owners who hold the same rows make it singular; they share what is expected of one.
+    weights = np.linalg.pinv(known, rcond=1e-8, hermitian=True) @ near
+    found[newcomer, others] = weights
+    found[newcomer, newcomer] = np.sqrt(max(0.0, 1.0 - float(near @ weights)))
+    return found
+
+
+def _in_medians(apart: Floats, others: Members) -> Floats:
+    """Squares of distances, (n, n), in units of the median of those between `others`, (n,)."""
+    known = np.abs(apart[np.ix_(others, others)])
+    return np.square(apart / (float(np.median(known[np.triu_indices(len(known), 1)])) or 1.0))
 
 
 def shared_rows(owners: Owners) -> Floats:

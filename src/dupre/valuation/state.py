@@ -10,7 +10,7 @@ Coalitions that hold the same rows have one position if the question goes by con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +21,7 @@ import numpy as np
 from dupre._types import NOTHING, Bools, Floats, Ints, Members, Names
 from dupre.checks import UNBOUNDED
 from dupre.errors import InputError, Remedy
-from dupre.game.coalitions import keys, order_by_complement, to_names
+from dupre.game.coalitions import from_names, keys, order_by_complement, to_names
 from dupre.game.draws import (
     LEAST_DRAWS,
     SampledValues,
@@ -44,6 +44,7 @@ from dupre.predictor.calibration import (
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import Posterior
 from dupre.predictor.kernel_inputs import Features
+from dupre.valuation.cost import Cost, fit_cost
 from dupre.valuation.question import Question
 
 P_CHOSEN_UP_TO = 255
@@ -176,9 +177,27 @@ class State:
         """Owners of each coalition, (p,)."""
         return np.asarray(self.members.sum(axis=1))
 
+    @cached_property
+    def cost(self) -> Cost | None:
+        """What a training takes, as the first design shows; None if nothing of it is known.
+
+        The same from the end of the first design on.
+        """
+        first = self.question.first[self.recorded[self.question.first]].tolist()
+        rows = self.members[first] @ self.question.owners.rows
+        seconds = np.array([self.observed.seconds[self.row[i]] for i in first])
+        known = np.isfinite(seconds)
+        return fit_cost(rows[known], seconds[known])
+
     def names(self, position: int | np.integer[Any]) -> Names:
         """The owners of a coalition."""
         return to_names(self.members[position], self.question.owners.names)
+
+    def rows_of(self, coalitions: Iterable[Iterable[str]]) -> Members:
+        """Coalitions by owner names as boolean rows, (m, n)."""
+        names = self.question.owners.names
+        rows = [from_names(members, names) for members in coalitions]
+        return np.array(rows, dtype=bool).reshape(-1, len(names))
 
     def positions(self, rows: Members) -> Ints:
         """Positions of coalitions, boolean rows (m, n), (m,); -1 for those that have none."""

@@ -1,9 +1,9 @@
 """What evaluated utilities do not show, what they hide, and which of them decides a value.
 
-A process learns from utilities how far others may lie. If they are all equal, or only two different
-numbers, or if no group between single owners and nearly all is among them, then part of that is
-assumed, not learned. A floor can hide a bad score of all owners together. And values are sums of
-utilities: one that is far from all others of its size can outweigh them.
+A process learns from utilities how far others may lie. If they are all equal, or only two or a few
+different numbers, or if no group between single owners and nearly all is among them, then part of
+that is assumed, not learned. A floor can hide a bad score of all owners together. And values are
+sums of utilities: one that is far from all others of its size can outweigh them.
 
 Notation: n owners, p positions as in `state`; M (n, p) from `validation_rows`.
 """
@@ -39,8 +39,20 @@ GAINS = 2.0
 DECISIVE = 0.5
 """Part of a value from which on a single training decides it."""
 
+MOST_LEVELS = 12
+"""Different utilities up to which they may be plateaus."""
+
+TIMES = 3
+"""How often each came on average, at least, where they are plateaus."""
+
 MOST_NAMED = 2
 """Trainings named, and owners of each."""
+
+NOT_CORRECTED = note(
+    Code.NOT_CORRECTED,
+    "too few random coalitions are evaluated to estimate the error of the predictor; the values "
+    "are not corrected.",
+)
 
 FEWEST_RESAMPLES = 20
 """Resamples below which a note says that they tell little.
@@ -95,6 +107,12 @@ def missing_support(state: State) -> list[Note]:
             "and the intervals allow for that only in part."
         )
         return [note(Code.TWO_UTILITIES, text, count=count, utilities=sorted(levels))]
+    if len(levels) <= MOST_LEVELS and count >= TIMES * len(levels) > 0:
+        text = (
+            f"the {count:,} utilities to predict from are only {len(levels)} numbers: where others "
+            "jump from one to the next is hardly known, and the intervals allow for that in part."
+        )
+        return [note(Code.FEW_UTILITIES, text, count=count, levels=len(levels))]
     if not has_middle_sizes(state) and state.recorded[state.question.most_important].all():
         n = state.question.owners.n
         between = "2" if n == 4 else f"2 to {n - 2}"
@@ -107,12 +125,12 @@ def missing_support(state: State) -> list[Note]:
 
 
 def first_levels(state: State) -> list[float]:
-    """Up to three different utilities to predict from."""
+    """Different utilities to predict from, up to one more than may be plateaus."""
     rest: Floats = state.utilities[state.shown]
     # Equal scores may differ in their last digits, by the order of additions.
     rounding = 1e-12 * float(np.abs(rest).max(initial=0.0))
     levels: list[float] = []
-    while rest.size and len(levels) < 3:
+    while rest.size and len(levels) <= MOST_LEVELS:
         levels.append(float(rest[0]))
         rest = rest[np.abs(rest - levels[-1]) > rounding]
     return levels

@@ -266,6 +266,17 @@ def knows_between(valuer: Valuer) -> bool:
     return not valuer.left or has_middle_sizes(valuer.state)
 
 
+def seconds_each(valuer: Valuer) -> float | None:
+    """How long a training of a coalition that is still open is expected to take on average.
+
+    None before the end of the first design, which shows it, and where nothing is open.
+    """
+    state = valuer.state
+    if state.cost is None or state.first_left.size or not state.open.size:
+        return None
+    return float(state.cost.seconds(state.members[state.open] @ valuer.owners.rows).mean())
+
+
 def reason_to_end(valuer: Valuer, budget: int) -> str:
     """Why nothing is left to do, or to pay for; empty if something is."""
     if not valuer.left:

@@ -12,7 +12,7 @@ Notation: b coalitions with weights W (n, b), f functionals; positions as in `st
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from dupre.game.coalitions import unknown_owner
 from dupre.game.ties import descending_order, first_largest
 from dupre.game.weights import column_norms
 from dupre.predictor.gp import EXACT_UP_TO, Posterior
+from dupre.valuation.first_design import FEW_OWNERS
 from dupre.valuation.question import Question, Strategy
 from dupre.valuation.state import LEAST_CORRECTION, State
 
@@ -44,14 +45,21 @@ class Active(Strategy):
         uniform: whether the first design is drawn uniformly, as in the paper's methods with the
             suffix -a. In `dupre.value` it is half of the budget by default, and the other half is
             one batch: DUPRE Alg. 2.
+        per: "training", or "second" for the coalitions that reduce it most for the time they are
+            expected to take. That is fitted to the seconds of the first design, once, which is of
+            n + 1 coalitions then, for up to 12 owners: all of them together and each alone. Those
+            of all but one take nearly as long as all, and come where they are worth it.
     """
 
     focus: Focus = None
     check: int = 0  # type: ignore[misc]  # a field here, fixed elsewhere
     uniform: bool = False  # type: ignore[misc]
+    per: Literal["training", "second"] = "training"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.per not in ("training", "second"):
+            raise InputError(f'per must be "training" or "second", got {self.per!r}')
         focus = self.focus
         if focus is None or isinstance(focus, str):
             return
@@ -73,12 +81,17 @@ class Active(Strategy):
         if unknown := [name for name in self._focus if name not in names]:
             raise unknown_owner(unknown[0], names, "as focus of the strategy")
 
+    def design(self, n: int) -> int:
+        """Per second as few as show what trainings cost: they cover the values as well."""
+        # Of more owners groups of sizes between come first, which are not as dear.
+        return n + 1 if self.per == "second" and n <= FEW_OWNERS else super().design(n)
+
     def with_budget(self, n: int, limit: int, *, stated: bool) -> Strategy:
         """A budget that was stated is divided into halves if the first is drawn uniformly."""
         if not (self.uniform and stated):
             return super().with_budget(n, limit, stated=stated)
         room = limit - self.check
-        first = min(self.first or (room + 1) // 2, room)
+        first = min((room + 1) // 2 if self.first is None else self.first, room)
         return replace(self, first=first, batch=self.batch or max(1, room - first))
 
     def choose(self, state: State, k: int, rng: np.random.Generator) -> Ints:
@@ -98,7 +111,8 @@ class Active(Strategy):
             posterior = beliefs.posterior_of(W) if self._focus else beliefs.posterior
             among = np.searchsorted(unknown, _candidates(W, state.open, rng))
         under_way = np.searchsorted(some, state.pending)
-        return some[active_batch(posterior, among, k, under_way)]
+        seconds = _seconds(state, some) if self.per == "second" else None
+        return some[active_batch(posterior, among, k, under_way, seconds)]
 
 
 @dataclass(frozen=True)
@@ -188,8 +202,8 @@ def suggest(state: State, k: int) -> Ints:
     Fewer than k where the first design ends; none when nothing is left to gain.
     """
     k, still_open = whole(k, "the number of coalitions to suggest", least=1), state.open
-    if k >= len(still_open):  # nothing to choose, so nothing to fit
-        return still_open
+    if k >= len(still_open) and not state.question.strategy.ends:
+        return still_open  # nothing to choose, so nothing to fit
     first = state.first_left[:k]
     return first if first.size else _choose(state, k)
 
@@ -211,6 +225,8 @@ def _choose(state: State, k: int) -> Ints:
     if known and state.beliefs.check_failed:
         # By chance, whatever the strategy: the values then rely on random draws alone.
         return _next_draws(state, k)
+    if not known and strategy.newcomer:
+        state.require_utility()  # of the present owners: a quote follows from what is known of them
     if not known and not strategy.in_order and not strategy.corrected:
         return _heaviest_first(state)[:k]  # all that was to come first is pending, or failed
     # By the number of evaluations: a run that is resumed chooses as it would have.
@@ -251,6 +267,20 @@ def first_evaluated(state: State) -> list[Names]:
     turn = np.array([np.sum(size[:i] == size[i]) for i in range(len(size))])
     order = heavy[np.lexsort((size % len(W), turn))]  # of all owners first
     return [state.names(i) for i in order]
+
+
+def _seconds(state: State, positions: Ints) -> Floats:
+    """How long trainings of coalitions are expected to take, (m,).
+
+    Raises:
+        InputError: no training of the first design has told its seconds.
+    """
+    if state.cost is None:
+        raise InputError(
+            "it is not known how long trainings take: no seconds of a training of the first design "
+            'are recorded; state them by Valuer.record_seconds, or take per="training"'
+        )
+    return state.cost.seconds(state.members[positions] @ state.question.owners.rows)
 
 
 def _candidates(W: Floats, still_open: Ints, rng: np.random.Generator) -> Ints:
@@ -304,7 +334,11 @@ def inclusion_chances(weight: Floats, count: int) -> Floats:
 
 
 def active_batch(
-    posterior: Posterior, candidates: Ints, count: int, pending: Ints = NOTHING
+    posterior: Posterior,
+    candidates: Ints,
+    count: int,
+    pending: Ints = NOTHING,
+    seconds: Floats | None = None,
 ) -> Ints:
     """Up to `count` of the candidates that most reduce the summed variance of the functionals.
 
@@ -319,12 +353,15 @@ def active_batch(
         candidates: indices into the predicted coalitions, (c,), in rising order.
         count: how many to pick.
         pending: indices of coalitions being evaluated: picked before all others, not returned.
+        seconds: that each predicted coalition takes, (b,): what it reduces is divided by them.
     """
     if pending.size:
         candidates = np.concatenate([pending, np.setdiff1d(candidates, pending)])
     cross, variance = posterior.cross(candidates), posterior.variance_of(candidates)
     noise = posterior.gp.noise_of_next
-    gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
+    # Greedy by gain for its price, as for knapsacks; by 1 no digit changes.
+    price = np.ones(len(candidates)) if seconds is None else seconds[candidates]
+    gain = np.einsum("cf,cf->c", cross, cross) / ((variance + noise) * price)
     scale = float(gain.max(initial=0.0))  # rounding errors of later gains are relative to it
     count = min(count + len(pending), len(candidates))
     # Most picks are among the best of the start: their covariances in one matrix product.
@@ -342,7 +379,7 @@ def active_batch(
         removed[step] = (covariances[g] - removed[:step, g] @ removed[:step]) / root
         cross -= np.outer(removed[step], cross[g] / root)
         variance = np.maximum(variance - removed[step] ** 2, 0.0)
-        gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
+        gain = np.einsum("cf,cf->c", cross, cross) / ((variance + noise) * price)
         gain[picks] = -1.0
     return candidates[picks[len(pending) :]]
 

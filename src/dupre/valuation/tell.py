@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dupre._types import Members, Names
+from dupre.checks import positive
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names, to_names
 from dupre.game.observed import Observed, observe
@@ -31,6 +32,7 @@ class Recorded:
     Attributes:
         trainings: scores of each coalition, a `Score` with its resamples.
         failures: why a coalition could not be evaluated.
+        seconds: that one training of a coalition took, the least that was told.
         left: coalitions that have a weight and may still be evaluated.
         deals: utilities of coalitions under several deals of the folds.
         averaged, deals_rows: as for `Valuer.record_deals`.
@@ -41,6 +43,7 @@ class Recorded:
         self.tell_empty(empty)
         self.trainings: dict[Names, tuple[float, ...]] = {}
         self.failures: dict[Names, str] = {}
+        self.seconds: dict[Names, float] = {}
         self.deals: dict[Names, tuple[float, ...]] = {}
         self.averaged = self.deals_rows = False
         self.left = question.counting
@@ -55,6 +58,25 @@ class Recorded:
     def scored(self) -> dict[Names, tuple[float, ...]]:
         """What the trainings of each coalition scored, before a floor raised it."""
         return as_scored(self.trainings)
+
+    @property
+    def empty(self) -> float:
+        """Utility of no data, as it was told."""
+        return self._empty
+
+    def take(self, other: Recorded, owners: Iterable[str]) -> None:
+        """All that another one was told of coalitions of these owners alone."""
+        ours = set(owners)
+        for names, scores in other.scored.items():
+            if ours.issuperset(names):
+                self.record(names, scores)
+        for names, reason in other.failures.items():
+            if ours.issuperset(names):
+                self.record_failure(names, reason)
+        for names, utilities in other.deals.items():
+            if ours.issuperset(names):
+                self.record_deals(names, utilities)
+        self.averaged, self.deals_rows = other.averaged, other.deals_rows
 
     def tell_empty(self, utility: float) -> None:
         """Take another utility of no data."""
@@ -99,11 +121,21 @@ class Recorded:
         what = f"the utility of {format_members(names)}"
         self.deals[names] = tuple(float(check_score(number, what)) for number in utilities)
 
+    def record_seconds(self, members: Iterable[str], seconds: float) -> bool:
+        """Record what a training took: see `Valuer.record_seconds`; whether it is news."""
+        _, names = self._locate(members)
+        told = positive(seconds, f"the seconds of {format_members(names)}")
+        known = self.seconds.get(names, math.inf)
+        # Waiting and the first steps of a process make a training longer, nothing makes it shorter.
+        self.seconds[names] = min(told, known)
+        return told < known
+
     def observe(self) -> Observed:
         """All of it, in an order that does not depend on when it came."""
         same, owners = self._question.sameness.keys, self._question.owners.names
         how: dict[str, Any] = {"empty": self._empty, "floor": self._floor, "same": same}
-        seen = observe(owners, self.trainings, self.failures, **how, deals=self.deals)
+        how |= {"deals": self.deals, "seconds": self.seconds}
+        seen = observe(owners, self.trainings, self.failures, **how)
         return replace(seen, averaged=self.averaged, deals_rows=self.deals_rows)
 
     def _locate(self, members: Iterable[str]) -> tuple[Members, Names]:

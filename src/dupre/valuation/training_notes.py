@@ -18,13 +18,14 @@ from dupre.result.valuation import Valuation
 from dupre.store.origin import Origin, provenance
 from dupre.training.evaluation import Evaluation
 from dupre.utility.describe import Traits
+from dupre.utility.validation import ValidationRows
 from dupre.valuation.deals import deal_notes
 from dupre.valuation.failures import group_warnings
 from dupre.valuation.infer import training_noise
 from dupre.valuation.second_trainings import reproducibility_notes
-from dupre.valuation.validation_rows import mixed_resamples, validation_notes
+from dupre.valuation.validation_rows import mixed_resamples, not_validating, validation_notes
 from dupre.valuation.valuer import Valuer
-from dupre.wording import ROWS_HELD_OUT, count_things
+from dupre.wording import ROWS_HELD_OUT, WEIGHTS, count_things, in_minutes
 
 MOST_LISTED = 1_000
 """Numbers of rows that are kept of an owner: who holds more may check these."""
@@ -54,6 +55,7 @@ def complete(
         *notes,
         *mixed_resamples(used),
         *validation_notes(traits.validation),
+        *not_validating(traits),
         *reproducibility_notes(traits, noise),
         *deal_notes(traits, valuation.uncertainty.deal, valuer.dealt),
     )
@@ -62,10 +64,8 @@ def complete(
         uncertainty = replace(valuation.uncertainty, validation=none)
         valuation = replace(valuation, uncertainty=uncertainty)
     made_from = provenance(valuer.question.seed, origin.setting, origin.owners)
-    if (scored := traits.validation) is not None and scored.metric.words:
-        made_from["metric"] = {"words": scored.metric.words, "unit": scored.metric.unit}
-    if scored is not None and (held_out := scored.held_out):
-        made_from[ROWS_HELD_OUT] = {name: _list(rows) for name, rows in held_out.items()}
+    if (scored := traits.validation) is not None:
+        made_from |= _of_validation(scored)
     valuation = valuation.with_facts(
         warnings=group_warnings(used),
         provenance=made_from,
@@ -75,6 +75,18 @@ def complete(
         folds=traits.folds,
     )
     return with_notes(valuation, further)
+
+
+def _of_validation(scored: ValidationRows) -> dict[str, dict[str, str]]:
+    """The words of the metric, which rows are held out, and what owners weigh, if that is known."""
+    metric = scored.metric
+    words = {name: getattr(metric, name) for name in ("words", "unit", "sentence")}
+    found = {
+        "metric": words if metric.words or metric.sentence else {},
+        ROWS_HELD_OUT: {name: _list(rows) for name, rows in scored.held_out.items()},
+        WEIGHTS: {name: f"{part:.6g}" for name, part in scored.weights.items()},
+    }
+    return {section: texts for section, texts in found.items() if texts}
 
 
 def _list(rows: list[int]) -> str:
@@ -91,6 +103,23 @@ def unused_notes(count: int, repeats: int | None) -> list[Note]:
     some = count_things(count, "stored coalition")
     text = f"not used: {some} with fewer than {repeats} trainings, the repeats asked for."
     return [note(Code.UNUSED_COALITIONS, text, coalitions=count, repeats=repeats)]
+
+
+def elsewhere_notes(count: int) -> list[Note]:
+    """A note about stored evaluations that were scored on other validation rows."""
+    if not count:
+        return []
+    told = f"{count_things(count, 'stored evaluation')}, repeats included"
+    text = f"Not used: {told}, scored on other validation rows."
+    return [note(Code.SCORED_ELSEWHERE, text, evaluations=count)]
+
+
+def cost_notes(seconds: float) -> list[Note]:
+    """A note on how long each further evaluation takes, if ten of them take a minute or more."""
+    if not (minutes := in_minutes(10 * seconds)):
+        return []
+    text = f"10 more coalitions are expected to take {minutes}."
+    return [note(Code.COST, text, seconds=seconds)]
 
 
 def warn_of_failed_predictor(valuation: Valuation) -> None:

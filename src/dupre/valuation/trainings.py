@@ -145,7 +145,7 @@ class Trainings:
 
     def _by_fold(self, training: Training) -> list[Training]:
         """The trainings that one of a coalition takes; none if all of them are done already."""
-        if self._traits.folds == 1 or not training.members:
+        if not self._traits.in_parts or not training.members:
             return [training]
         # A kill may have come between the last fold and the utility of all.
         self._pool(training)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
 from pathlib import Path
 
 from dupre.data.owners import Owners
 from dupre.game.semivalues import shapley
 from dupre.result.valuation import Valuation
-from dupre.store.origin import has_contents, of_owners
 from dupre.store.store import Stored
 from dupre.training.engines import Engine, check_engine
-from dupre.utility.adapters import Known, known_scores
-from dupre.utility.describe import check_known_empty, check_utility, describe
+from dupre.utility.adapters import Known
 from dupre.utility.protocol import Utility
 from dupre.valuation.progress import Display, Progress, display
 from dupre.valuation.question import (
@@ -23,10 +20,10 @@ from dupre.valuation.question import (
     Strategy,
     check_owners,
 )
-from dupre.valuation.run import Asked, run
+from dupre.valuation.run import run
+from dupre.valuation.source import source_of
 from dupre.valuation.stopping import Rule, RunSettings, check_limits
 from dupre.valuation.strategies import check_correction, check_strategy
-from dupre.valuation.valuer import Valuer
 
 
 def value(
@@ -61,6 +58,7 @@ def value(
             within(0.01), ranking_settled(), settled("A", "B"), evaluated(60), wall_time(3600),
             combined with | and &.
         semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out, a Semivalue of your own,
+            precedence([["A", "B"], ["C"]]) if who joined later is to be worth what its data add,
             or LeastCore() for payments that no coalition would leave. A name as the command takes
             it will do: "banzhaf", "beta:4,1", "least-core".
         estimator: which coalitions enter the values: a function of `dupre.estimators` such as
@@ -104,38 +102,23 @@ def value(
     asked = check_strategy(strategy)
     engine = check_engine(engine, n_jobs)
     limit = check_limits(check_owners(owners), budget, stop, asked.check)
-    stored = store if isinstance(store, Stored) or store is None else Stored(store)
-    contents = cache(partial(of_owners, owners))  # once: rows may change between calls
-    if stored is not None:
-        contents()  # the valuer needs the same digests
-    traits = check_utility(describe(utility), owners)
+    source = source_of(owners, utility, empty=empty, known=known, store=store)
     if budget is None and stop is not None:
-        stop.check_end(may_resample=traits.may_resample)
-    empty = traits.empty_unless(empty)
-    valuer = Valuer(
-        owners,
-        empty=0.0 if empty is None else empty,
+        stop.check_end(may_resample=source.traits.may_resample)
+    valuer = source.valuer(
         semivalue=semivalue,
         estimator=estimator,
         strategy=asked.with_budget(owners.n, limit, stated=budget is not None),
         kernel=kernel,
-        by_content=traits.by_content,
-        floor=traits.floor,
-        bounds=traits.bounds,
         seed=seed,
     )
-    check_correction(valuer.state, limit, asked.first or 2 * owners.n + 1)
-    given = known_scores(known, partial(has_contents, contents))
-    check_known_empty(given.get((), ()), empty)
-    for members in filter(None, given):
-        valuer.record(members, given[members])
+    check_correction(valuer.state, limit, asked.first_of(owners.n))
     settings = RunSettings(
         stop=stop,
         budget=None if budget is None else limit,
-        repeats=traits.usual_repeats if repeats is None else repeats,
+        repeats=source.traits.usual_repeats if repeats is None else repeats,
         skip=engine.on_error == "skip",
-        ask_empty=empty is None,
-        traits=traits,
+        ask_empty=source.empty is None,
+        traits=source.traits,
     )
-    rows = {} if stored is None else contents()
-    return run(Asked(valuer, traits, given, settings, engine, stored, rows, display(progress)))
+    return run(valuer, source, settings, engine, display(progress))

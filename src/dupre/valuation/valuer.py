@@ -6,28 +6,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dupre._types import Members, Names
+from dupre._types import Names
 from dupre.data.owners import Owners
-from dupre.game.coalitions import from_names
-from dupre.game.estimators import Estimator, Sample
-from dupre.game.semivalues import Semivalue, shapley
+from dupre.game.semivalues import shapley
 from dupre.predictor.calibration import PredictorCheck
-from dupre.predictor.kernels import Features, Kernel, Prior
+from dupre.predictor.kernel_inputs import Features
+from dupre.result.quotes import Quote
 from dupre.result.valuation import Valuation
 from dupre.training.threads import one_blas_thread
 from dupre.valuation.explain import (
     JointPosterior,
     contributions_by_size,
     forms,
+    joining_of,
     joint_posterior,
     predict_utilities,
 )
 from dupre.valuation.infer import forecast_widths, infer
-from dupre.valuation.question import LeastCore, ask, check_limits
+from dupre.valuation.newcomer import Newcomer, quote_of
+from dupre.valuation.question import (
+    AnyEstimator,
+    AnyKernel,
+    AnySemivalue,
+    ask,
+    ask_again,
+    check_empty,
+    check_limits,
+)
 from dupre.valuation.state import State
 from dupre.valuation.strategies import (
     Strategy,
@@ -65,10 +75,10 @@ class Valuer:
         owners: Owners,
         *,
         empty: float,
-        semivalue: Semivalue | LeastCore | str = shapley,
-        estimator: Estimator | Sample | None = None,
+        semivalue: AnySemivalue = shapley,
+        estimator: AnyEstimator | None = None,
         strategy: Strategy | None = None,
-        kernel: Kernel | Prior | None = None,
+        kernel: AnyKernel | None = None,
         by_content: bool = False,
         floor: float | None = None,
         bounds: tuple[float | None, float | None] | None = None,
@@ -89,6 +99,38 @@ class Valuer:
         self._recorded = Recorded(self.question, self.floor, empty)
         self._state: State | None = None
 
+    def with_owners(self, owners: Owners, *, strategy: Strategy | None = None) -> Valuer:
+        """The same question about other owners, with all that is known of those still there.
+
+        What was evaluated counts if the rows of all its members are the same as here.
+
+        Args:
+            owners: some of the same, and others.
+            strategy: what to suggest; by default as here.
+        """
+        asked = ask_again(self.question, owners, strategy)
+        found = Valuer(owners, empty=self._recorded.empty, floor=self.floor, **asked)
+        contents = [
+            dict(zip(o.names, o.contents.tolist(), strict=True)) for o in (self.owners, owners)
+        ]
+        same = [name for name, mark in contents[0].items() if contents[1].get(name) == mark]
+        found._recorded.take(self._recorded, same)
+        return found
+
+    def quote(self, name: str, X: Any, y: Any = None) -> Quote:
+        """What the rows of an owner who has not joined would be worth, by prediction alone.
+
+        `dupre.quote` also trains; here `valuer.with_owners(...)` can be told what was trained.
+
+        Args:
+            name: of the newcomer.
+            X: its rows; may have the target column, if the owners came with one.
+            y: their targets.
+        """
+        owners = self.owners.with_owner(name, X, y)
+        joined = self.with_owners(owners, strategy=Newcomer(newcomer=name))
+        return quote_of(self.state, joined.state, name)
+
     @property
     def empty(self) -> float:
         """Utility of no data."""
@@ -98,6 +140,10 @@ class Valuer:
     def empty(self, utility: float) -> None:
         self._recorded.tell_empty(utility)
         self._state = None
+
+    def check_empty(self) -> None:
+        """Raise InputError if no data have a utility outside the bounds."""
+        check_empty(self.question, self.empty)
 
     @property
     def state(self) -> State:
@@ -136,8 +182,8 @@ class Valuer:
     def key(self, members: Iterable[str]) -> bytes:
         """A key that is equal for exactly those coalitions that one evaluation serves."""
         names = self.owners.names
-        row = from_names(members, names) if members else np.zeros(len(names), dtype=bool)
-        return self.question.sameness.keys(row[None])[0]
+        row = self.state.rows_of([members]) if members else np.zeros((1, len(names)), dtype=bool)
+        return self.question.sameness.keys(row)[0]
 
     @property
     def left(self) -> int:
@@ -209,6 +255,18 @@ class Valuer:
         self._recorded.record_deals(members, utilities)
         self._recorded.averaged, self._recorded.deals_rows = averaged, other_rows
 
+    def record_seconds(self, members: Iterable[str], seconds: float) -> None:
+        """Record how long one training of a coalition took; of several times the shortest counts.
+
+        `Active(per="second")` needs them of the first design; nothing else depends on them.
+
+        Raises:
+            InputError: an unknown owner, the empty coalition, or a number that is not above zero.
+        """
+        before, self._state = self._state, None
+        if not self._recorded.record_seconds(members, seconds):
+            self._state = before
+
     @one_blas_thread
     def suggest(self, k: int = 1, *, pending: Iterable[Iterable[str]] = ()) -> list[Names]:
         """Up to k coalitions to evaluate next; none when nothing is left to gain.
@@ -222,9 +280,8 @@ class Valuer:
             pending: coalitions that are being evaluated now. They are not suggested again, and
                 the information they will bring is taken into account.
         """
-        state, owners = self.state, self.owners.names
-        rows = np.array([from_names(members, owners) for members in pending], dtype=bool)
-        if rows.size:
+        state = self.state
+        if (rows := state.rows_of(pending)).size:
             state = state.with_pending(np.intersect1d(state.positions(rows), state.open))
         return [state.names(i) for i in suggest(state, k)]
 
@@ -252,13 +309,13 @@ class Valuer:
         then the observed one. A plain posterior has no noise of trainings: see `kernels.Prior`.
         """
         self.state.require_utility()
-        return predict_utilities(self.state, self._rows(coalitions))
+        return predict_utilities(self.state, self.state.rows_of(coalitions))
 
     @one_blas_thread
     def posterior(self, coalitions: Iterable[Iterable[str]]) -> JointPosterior:
         """The joint posterior of the utilities of up to 4,096 coalitions."""
         self.state.require_utility()
-        return joint_posterior(self.state, self._rows(coalitions))
+        return joint_posterior(self.state, self.state.rows_of(coalitions))
 
     @one_blas_thread
     def forms(self) -> pd.DataFrame:
@@ -279,12 +336,7 @@ class Valuer:
         With `x = valuer.features(...)` a kernel gives `kernel.distance(x, x)`, the matrix of their
         distances, and `kernel(x, x)`, that of their covariances.
         """
-        return self.question.describe(self._rows(coalitions))
-
-    def _rows(self, coalitions: Iterable[Iterable[str]]) -> Members:
-        """Coalitions as boolean rows, (m, n)."""
-        rows = [from_names(members, self.owners.names) for members in coalitions]
-        return np.array(rows, dtype=bool).reshape(-1, self.owners.n)
+        return self.question.describe(self.state.rows_of(coalitions))
 
     @one_blas_thread
     def check(self) -> PredictorCheck | None:
@@ -293,15 +345,21 @@ class Valuer:
 
     def values(self) -> Valuation:
         """The values of all owners, from the utilities recorded so far."""
-        return self.interim_values().with_facts(contributions=self.contributions())
+        return self.with_comparisons(self.interim_values())
 
     @one_blas_thread
     def interim_values(self) -> Valuation:
-        """The values without contributions by group size: for a look after every batch."""
+        """The values without what takes time beside them: for a look after every batch."""
         return infer(self.state)
 
     @one_blas_thread
     def contributions(self) -> pd.DataFrame:
-        """What each owner adds to groups of 0, 1, 2, ... others: `Valuation.contributions`."""
+        """What each owner adds to groups of 0, 1, 2, ... others: `Facts.contributions`."""
         self.state.require_utility()
         return contributions_by_size(self.state)
+
+    @one_blas_thread
+    def with_comparisons(self, found: Valuation) -> Valuation:
+        """The values with what takes time: contributions, and values as if nobody came first."""
+        joining = joining_of(self.state)
+        return found.with_facts(contributions=self.contributions(), joining=joining)
