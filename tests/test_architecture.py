@@ -63,7 +63,7 @@ LINES = {
     "store": 1_302,
     "result": 2_284,
     "baselines": 613,
-    "valuation": 3_733,
+    "valuation": 3_759,
     "benchmark": 617,
     "report": 2_052,
     "tables": 2_185,

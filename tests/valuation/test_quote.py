@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 import dupre
 from dupre import EvaluationError, InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
-from dupre.valuation.sameness import likeness
+from dupre.valuation.sameness import learn_alikeness, likeness
 from owners_and_games import additive, counted, make_owners, shuffled_digits, smooth
 
 SIX = make_owners(6)
@@ -174,18 +174,30 @@ ROWS = np.full(4, 30)
 
 def test_a_newcomer_is_like_those_whose_rows_are_like_its():
     apart = np.array([[0, 2, 2, 0], [2, 0, 2, 2], [2, 2, 0, 2], [0, 2, 2, 0.0]])
-    found = likeness(apart, ROWS, 3)
+    found = likeness(apart, ROWS, 3, 1.0)
     assert_array_equal(found[:3], np.eye(4)[:3])
     assert_allclose(found[3], [1, 0, 0, 0], atol=1e-7)  # a copy of the first
     apart[3, :3] = apart[:3, 3] = 50.0
-    assert_allclose(likeness(apart, ROWS, 3)[3], [0, 0, 0, 1], atol=1e-9)  # like nobody
+    assert_allclose(likeness(apart, ROWS, 3, 1.0)[3], [0, 0, 0, 1], atol=1e-9)  # like nobody
     apart[3, :3] = apart[:3, 3] = 2.0
-    weights = likeness(apart, ROWS, 3)[3]
+    weights = likeness(apart, ROWS, 3, 1.0)[3]
     assert_allclose(weights[:3], weights[0])  # equally like all
     near = np.exp(-0.5) * weights[:3].sum()
     assert weights[3] == pytest.approx(np.sqrt(1 - near))
-    few = likeness(apart, np.array([10, 30, 30, 10]), 3)[3]
+    few = likeness(apart, np.array([10, 30, 30, 10]), 3, 1.0)[3]
     assert few[0] > few[1] == pytest.approx(few[2])  # the first has as few rows
+
+
+def test_how_far_values_follow_data_is_learned_from_the_values():
+    rng = np.random.default_rng(0)
+    place = rng.normal(size=40)
+    apart, rows = np.abs(place[:, None] - place), np.full(40, 30)
+    assert learn_alikeness(np.sin(place), apart, rows) > 0.85
+    assert learn_alikeness(rng.normal(size=40), apart, rows) < 0.35
+    assert learn_alikeness(np.zeros(40), apart, rows) > 0  # equal values: nothing is undefined
+    apart[3, :3] = apart[:3, 3] = 0.0
+    alone = likeness(apart[:4, :4], rows[:4], 3, 0.0)
+    assert_array_equal(alone, np.eye(4))  # nothing follows: like nobody
 
 
 def test_what_is_paid_of_an_amount_now_and_then():

@@ -26,6 +26,7 @@ from dupre.result.quotes import Quote
 from dupre.valuation.explain import estimate
 from dupre.valuation.infer import infer
 from dupre.valuation.question import Strategy
+from dupre.valuation.sameness import learn_alikeness
 from dupre.valuation.state import State
 from dupre.valuation.strategies import Active
 from dupre.valuation.validation_rows import deviations
@@ -42,6 +43,7 @@ class Newcomer(Strategy):
     first: int | None = 0  # the present owners' trainings take the place of a first design
     newcomer: str = ""  # type: ignore[misc]  # a field here, fixed elsewhere
     spend: int = 0
+    alike: float = 0.5  # type: ignore[misc]
 
     ends: ClassVar[bool] = True
 
@@ -59,6 +61,14 @@ class Newcomer(Strategy):
 def has(state: State, name: str) -> Bools:
     """Which coalitions an owner is in, by position, (p,)."""
     return state.members[:, state.question.owners.names.index(name)]
+
+
+def alikeness(state: State) -> float:
+    """How far the values of the present owners follow their data; 1/2 without their rows."""
+    question = state.question
+    if question.owners.points is None:
+        return Newcomer.alike
+    return learn_alikeness(infer(state).mean, question.relations[0], question.owners.rows)
 
 
 def quote_of(before: State, after: State, name: str) -> Quote:

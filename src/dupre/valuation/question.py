@@ -100,6 +100,8 @@ class Strategy(ABC):
         corrected: whether the predictor's values are corrected by random draws.
         ends: whether it may end a run while its budget has room.
         newcomer: the owner that is quoted, of whom little or nothing is known; "" for none.
+        alike: part of the variance of what owners add that is taken to follow their data, if one
+            is quoted.
     """
 
     batch: int | None = None
@@ -111,6 +113,7 @@ class Strategy(ABC):
     corrected: ClassVar[bool] = False
     ends: ClassVar[bool] = False
     newcomer: ClassVar[str] = ""
+    alike: ClassVar[float] = 0.5
 
     def __post_init__(self) -> None:
         for name, count, least in (("batch", self.batch, 1), ("first", self.first, 0)):
@@ -333,7 +336,8 @@ class Question:
         newcomer, names = self.strategy.newcomer, self.owners.names
         if newcomer not in names or self.owners.points is None:
             return None
-        return likeness(self.relations[0], self.owners.rows, names.index(newcomer))
+        at, alike = names.index(newcomer), self.strategy.alike
+        return likeness(self.relations[0], self.owners.rows, at, alike)
 
     @cached_property
     def features(self) -> Features:

@@ -19,7 +19,7 @@ from dupre.store.store import Stored
 from dupre.training.engines import Engine, check_engine
 from dupre.utility.adapters import Known
 from dupre.utility.protocol import Utility
-from dupre.valuation.newcomer import Newcomer, quote_of
+from dupre.valuation.newcomer import Newcomer, alikeness, quote_of
 from dupre.valuation.progress import Display, Progress, display
 from dupre.valuation.question import AnyKernel, AnySemivalue, values_for
 from dupre.valuation.run import run
@@ -90,7 +90,10 @@ def quote(
         traits=source.traits,
     )
     after = run(valuer, source, settings, engine, display(progress))
-    found = quote_of(valuer.with_owners(owners).state, valuer.state, name)
+    before = valuer.with_owners(owners)
+    newcomer = Newcomer(newcomer=name, alike=alikeness(before.state))
+    joined = valuer.with_owners(source.owners, strategy=newcomer)
+    found = quote_of(before.state, joined.state, name)
     return found.with_provenance(after.facts.provenance)
 
 

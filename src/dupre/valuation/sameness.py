@@ -167,28 +167,55 @@ def distances(sketch: Callable[..., Floats] | None, n: int) -> Floats:
     return np.asarray(cdist(vectors, vectors, "cityblock").astype(np.float32), dtype=np.float64)
 
 
-def likeness(apart: Floats, rows: Ints, newcomer: int) -> Floats:
+def likeness(apart: Floats, rows: Ints, newcomer: int, alike: float) -> Floats:
     """A row for each owner, (n, n): its own unit vector, but for a newcomer its likeness to all.
 
-    What owners add is taken to be alike as their data are, and their numbers of rows: a Gaussian
-    process over owners, with median distances as length-scales. The newcomer's row has the weights
-    by which that predicts it from the others, and in its own place the root of what is left of its
-    variance.
+    The newcomer's row has the weights by which a Gaussian process over owners predicts it from the
+    others, and in its own place the root of what is left of its variance.
 
     Args:
         apart: distances between owners, (n, n).
         rows: of each owner, (n,).
         newcomer: its index.
+        alike: part of the variance of what owners add that follows their data.
     """
     found, others = np.eye(len(apart)), np.arange(len(apart)) != newcomer
-    sizes = np.log(rows)
-    K = np.exp(-0.5 * (_in_medians(apart, others) + _in_medians(sizes[:, None] - sizes, others)))
+    K = alike * _alikeness(apart, rows, others) + (1 - alike) * np.eye(len(apart))
     near, known = K[newcomer, others], K[np.ix_(others, others)]
     # Owners who hold the same rows make it singular; they share what is expected of one.
     weights = np.linalg.pinv(known, rcond=1e-8, hermitian=True) @ near
     found[newcomer, others] = weights
     found[newcomer, newcomer] = np.sqrt(max(0.0, 1.0 - float(near @ weights)))
     return found
+
+
+def learn_alikeness(values: Floats, apart: Floats, rows: Ints) -> float:
+    """Part of the variance of values that follows the owners' data: its posterior mean.
+
+    All parts are as likely before. Values of a few owners say little, so it is seldom near 0 or 1.
+
+    Args:
+        values: of the owners, (n,).
+        apart: distances between them, (n, n).
+        rows: of each, (n,).
+    """
+    n, K = len(values), _alikeness(apart, rows, np.ones(len(values), dtype=bool))
+    spread = float(np.std(values))
+    z = (values - np.mean(values)) / (spread if spread > 0 else 1.0)
+    parts = np.linspace(0.0, 0.95, 20)  # at 1 copies would make it singular
+    height = []
+    for part in parts:
+        C = part * K + (1 - part) * np.eye(n)
+        height.append(-0.5 * (np.linalg.slogdet(C)[1] + z @ np.linalg.solve(C, z)))
+    weight = np.exp(np.array(height) - max(height))
+    return float(parts @ weight / weight.sum())
+
+
+def _alikeness(apart: Floats, rows: Ints, known: Members) -> Floats:
+    """How alike owners are by their data and their numbers of rows, 0 to 1, (n, n)."""
+    sizes = np.log(rows)
+    off = _in_medians(apart, known) + _in_medians(sizes[:, None] - sizes, known)
+    return np.asarray(np.exp(-0.5 * off))
 
 
 def _in_medians(apart: Floats, others: Members) -> Floats:

@@ -28,7 +28,7 @@ from dupre.valuation.explain import (
     predict_utilities,
 )
 from dupre.valuation.infer import forecast_widths, infer
-from dupre.valuation.newcomer import Newcomer, quote_of
+from dupre.valuation.newcomer import Newcomer, alikeness, quote_of
 from dupre.valuation.question import (
     AnyEstimator,
     AnyKernel,
@@ -128,8 +128,8 @@ class Valuer:
             y: their targets.
         """
         owners = self.owners.with_owner(name, X, y)
-        joined = self.with_owners(owners, strategy=Newcomer(newcomer=name))
-        return quote_of(self.state, joined.state, name)
+        newcomer = Newcomer(newcomer=name, alike=alikeness(self.state))
+        return quote_of(self.state, self.with_owners(owners, strategy=newcomer).state, name)
 
     @property
     def empty(self) -> float:
