@@ -310,6 +310,7 @@ def test_every_grave_note_has_a_short_form_without_names():
         *("first", "left", "all", "none", "probability", "needed", "outside", "utilities", "seen"),
         *("rows", "part", "most", "count", "score", "failed", "evaluated", "coalitions", "folds"),
         *("without", "evaluations", "resamples", "column", "utility", "typical", "counted"),
+        *("levels", "effective"),
         *("floor", "members"),  # statements leave out who they are
         *("names", "paid"),  # of payments, whose notes are on no statement
     }
