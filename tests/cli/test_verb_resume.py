@@ -39,7 +39,7 @@ def test_other_semivalues_follow_from_the_trainings_there_are(copy):
     done = run("resume", "dupre-wine", "--semivalue", "loo", cwd=copy)
     assert "known already: 14" in done.stderr
     assert (copy / "dupre-wine/history/1/result.json").is_file()
-    assert "\nleave-one-out: with everybody's data" in done.stdout
+    assert "\nleave-one-out: " in done.stdout  # of further semivalues the table alone
     assert run("show", "dupre-wine", cwd=copy).stdout == done.stdout
 
 
