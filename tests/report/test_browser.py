@@ -167,9 +167,9 @@ def test_a_statement_is_read_without_scrolling_sideways_and_nothing_covers_anoth
     assert all(left >= 0 and right <= width for left, right, _, _ in boxes)
     for (a, b, c, d), (e, f, g, h) in combinations(boxes, 2):
         assert min(b, f) - max(a, e) <= 1 or min(d, h) - max(c, g) <= 1
-    assert "Payment, 95 % for the population" in page.locator(".facts >> nth=0").inner_text().replace(
-        "\u00a0", " "
-    )
+    assert "Payment, 95 % for the population" in page.locator(
+        ".facts >> nth=0"
+    ).inner_text().replace("\u00a0", " ")
     lines = "all => all.map(e => e.offsetHeight / parseFloat(getComputedStyle(e).lineHeight))"
     assert max(page.eval_on_selector_all(".facts dd", lines)) < 1.5  # no interval is broken
     page.close()
