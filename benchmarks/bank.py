@@ -263,11 +263,11 @@ def run(
     }
 
 
-def report(records: list[Record], part: str) -> None:
+def report(records: list[Record], part: str, options: str = "") -> None:
     """Print one part's section of the results."""
     seeds = len({record["seed"] for record in records})
     names = {record["game"] for record in records}
-    print("\n## Coverage over a bank of small games (`python benchmarks/bank.py`)\n")
+    print(f"\n## Coverage over a bank of small games (`python benchmarks/bank.py{options}`)\n")
     print(
         f'Part "{part}": {len(names)} games, {seeds} seed{"s" if seeds > 1 else ""} each.', end=" "
     )
@@ -437,7 +437,7 @@ def _main() -> None:
     )
     if arguments.json:
         arguments.json.write_text(json.dumps(records))
-    report(records, arguments.part)
+    report(records, arguments.part, f" --games {arguments.games}" if arguments.games else "")
 
 
 if __name__ == "__main__":
