@@ -138,10 +138,10 @@ class Quote(ReadOnlyArrays):
         kept = self.name, self.rows, self.after.semivalue, self.value, low, high
         return KeptQuote(*kept, len(self.spent), self.exists, made)
 
-    def as_plain(self, made: str = "") -> dict[str, Any]:
+    def as_plain(self) -> dict[str, Any]:
         """All of it as plain data, for JSON."""
         without, with_newcomer = self.utility
-        return asdict(self.summary(made)) | {
+        return asdict(self.summary(made="")) | {
             "utility": {"now": without, "then": with_newcomer},
             "spent": [list(names) for names in self.spent],
             "owners": self.to_frame().reset_index().to_dict("records"),

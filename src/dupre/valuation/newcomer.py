@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from dupre._types import NOTHING, Bools, Floats, Ints
+from dupre._types import NOTHING, Floats, Ints
 from dupre.checks import whole
 from dupre.errors import InputError
 from dupre.game.weights import Weights
@@ -43,6 +43,7 @@ class Newcomer(Strategy):
     first: int | None = 0  # the present owners' trainings take the place of a first design
     newcomer: str = ""  # type: ignore[misc]  # a field here, fixed elsewhere
     spend: int = 0
+    # Half, as long as the values of the present owners do not tell: see `alikeness`.
     alike: float = 0.5  # type: ignore[misc]
 
     ends: ClassVar[bool] = True
@@ -53,14 +54,14 @@ class Newcomer(Strategy):
 
     def choose(self, state: State, k: int, rng: np.random.Generator) -> Ints:
         """As `Active` does for the newcomer alone."""
-        tried = (state.recorded | state.failed) & has(state, self.newcomer)
-        left = min(k, self.spend - int(tried.sum()))
+        left = min(k, self.spend - len(_tried(state, self.newcomer)))
         return Active(focus=self.newcomer).choose(state, left, rng) if left > 0 else NOTHING
 
 
-def has(state: State, name: str) -> Bools:
-    """Which coalitions an owner is in, by position, (p,)."""
-    return state.members[:, state.question.owners.names.index(name)]
+def _tried(state: State, name: str) -> Ints:
+    """Positions of the coalitions with an owner that were evaluated, or failed."""
+    inside = state.members[:, state.question.owners.names.index(name)]
+    return np.flatnonzero((state.recorded | state.failed) & inside)
 
 
 def alikeness(state: State) -> float:
@@ -102,14 +103,13 @@ def quote_of(before: State, after: State, name: str) -> Quote:
         "low": mean - half,
         "high": mean + half,
     }
-    tried = (after.recorded | after.failed) & has(after, name)
     return Quote(
         name=name,
         rows=int(then.rows[then.owners.index(name)]),
         before=now,
         after=then,
         changes=pd.DataFrame(changes, pd.Index(now.owners, name="owner")),
-        spent=tuple(after.names(i) for i in np.flatnonzero(tried)),
+        spent=tuple(after.names(i) for i in _tried(after, name)),
     )
 
 
